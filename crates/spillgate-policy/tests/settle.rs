@@ -45,6 +45,31 @@ fn only_failed_logins_count() {
 }
 
 #[test]
+fn what_a_receipt_holds_is_given_back_by_it_alone() {
+    let policy = "[[limit]]\nname = \"l\"\nquota = \"burst 10\"\ncost = 4\n\
+                  settle = { status = [401] }";
+    for is_cancelled in [false, true] {
+        let (gate, _) = gate(policy);
+        let mut outcome = get("203.0.113.7", "/").through(&gate);
+        let receipt = outcome.receipt().unwrap();
+        assert!(outcome.receipt().is_none() && outcome.take().receipt().is_none());
+        let mut outcome = get("203.0.113.7", "/").through(&gate).take();
+        let other = outcome.receipt().unwrap();
+        if is_cancelled {
+            gate.cancel(outcome);
+        } else {
+            let settled = gate.settle_now(&mut outcome, StatusCode::OK, &HeaderMap::new());
+            assert!(settled.unwrap().error.is_none());
+        }
+        assert_eq!(left(&gate), 2);
+        for (receipt, afterwards) in [(receipt, 5), (other, 8)] {
+            let settlement = at_once(gate.settle_actual(receipt, 1)).unwrap();
+            assert_eq!(settlement.settled.unwrap().left.remaining(), afterwards);
+        }
+    }
+}
+
+#[test]
 fn the_response_tells_what_it_took_and_debt_is_paid_off() {
     let (gate, clock) = gate(
         "[[limit]]\nname = \"tokens\"\nquota = \"100/s burst 1000\"\ncost = 300\n\

@@ -320,7 +320,7 @@ async fn a_cost_that_was_not_charged_is_logged_however_it_is_settled() {
     let gate = Gate::new(Policy::builder().limit(limit).build().unwrap()).unwrap();
     let enforcer = Enforcer::new(gate).metrics(metrics.clone());
     let (events, _guard) = captured();
-    let outcome = enforcer.decide(&LimitCheck::new("l", &["alice"], 10)).await.unwrap();
+    let mut outcome = enforcer.decide(&LimitCheck::new("l", &["alice"], 10)).await.unwrap();
     let settlement = enforcer.settle_actual(outcome.receipt().unwrap(), 18).await.unwrap();
     assert_eq!(settlement.settled.unwrap().uncharged, 3);
     assert_eq!(enforcer.settle_limit("l", &["alice"], 0, 4).await.unwrap().uncharged, 4);

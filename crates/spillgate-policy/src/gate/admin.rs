@@ -95,8 +95,8 @@ impl<S: Store> Gate<S> {
     }
 
     /// Replaces a reservation under one limit with the actual cost: debits what is missing, into
-    /// debt if necessary, or refunds the rest, even if it has been refilled since. Where that
-    /// matters, settle a [receipt](super::Outcome::receipt).
+    /// debt if necessary, or refunds the rest, even if it has been refilled since, and as often as it
+    /// is called. Where that matters, settle a [receipt](super::Outcome::receipt).
     ///
     /// # Errors
     ///

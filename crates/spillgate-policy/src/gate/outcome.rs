@@ -25,6 +25,8 @@ pub struct Outcome<'g> {
     /// Kept for the log only, so only of requests that are refused.
     refused_caller: Option<Box<Caller<'static>>>,
     pub(super) rare: Option<Box<Rare>>,
+    /// True if what was spent is up to a [receipt](Self::receipt).
+    pub(super) has_receipt: bool,
 }
 
 /// What a request is charged under each limit that it meets: mostly one.
@@ -61,6 +63,7 @@ impl<'g> Outcome<'g> {
             spends: Spends::new(),
             refused_caller: None,
             rare: None,
+            has_receipt: false,
         }
     }
 
@@ -122,6 +125,7 @@ impl<'g> Outcome<'g> {
             spends: std::mem::take(&mut self.spends),
             refused_caller: self.refused_caller.take(),
             rare: self.rare.take(),
+            has_receipt: self.has_receipt,
         }
     }
 

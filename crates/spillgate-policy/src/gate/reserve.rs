@@ -26,14 +26,18 @@ impl Outcome<'_> {
     /// What an allowed outcome has spent under its only limit; `None` if it is not allowed, not
     /// about one limit, or that is on concurrency or follows load, which
     /// [`Gate::expect_reservable`] tells before.
-    pub fn receipt(&self) -> Option<Receipt> {
-        match &self.spends[..] {
-            [spend] if self.is_allowed() => {
-                let rule = &self.policy().rules[spend.limit];
-                (!rule.is_hold && rule.adaptive.is_none()).then(|| Receipt::new(rule, spend))
-            }
-            _ => None,
+    ///
+    /// There is one receipt, and what it holds is no longer the outcome's: neither
+    /// [settled](Gate::settle) nor [cancelled](Gate::cancel) with it.
+    pub fn receipt(&mut self) -> Option<Receipt> {
+        let [spend] = &self.spends[..] else { return None };
+        let rule = &self.policy().rules[spend.limit];
+        if !self.is_allowed() || self.has_receipt || rule.is_hold || rule.adaptive.is_some() {
+            return None;
         }
+        let receipt = Receipt::new(rule, spend);
+        self.has_receipt = true;
+        Some(receipt)
     }
 }
 

@@ -32,7 +32,8 @@ impl<S: Store> Gate<S> {
         let policy = Arc::clone(outcome.policy());
         let settles = |spend: &Spend| policy.rules[spend.limit].settle.as_ref();
         // Before the limits are held: a closure may call the gate.
-        let actual = |spend: &Spend| settles(spend)?.actual(status, headers);
+        let is_own = !outcome.has_receipt;
+        let actual = |spend: &Spend| settles(spend).filter(|_| is_own)?.actual(status, headers);
         let actuals: SmallVec<[_; 4]> = outcome.spends.iter().map(actual).collect();
         let active = self.active();
         for (spend, actual) in outcome.spends.iter_mut().zip(actuals) {
@@ -74,7 +75,7 @@ impl<S: Store> Gate<S> {
     /// [wait](Outcome::wait). Only the last in a queue is refunded: any other would leave a gap
     /// that nobody may fill.
     pub fn cancel(&self, mut outcome: Outcome<'_>) {
-        if !outcome.is_allowed() {
+        if !outcome.is_allowed() || outcome.has_receipt {
             return;
         }
         let active = self.active();

@@ -216,7 +216,7 @@ fn what_makes_sense_of_others_alone_is_refused_by_name() {
     ] {
         assert!(error.to_string().contains("follows load"), "{error}");
     }
-    let outcome = get(ALICE, "/").through(&gate);
+    let mut outcome = get(ALICE, "/").through(&gate);
     assert!(outcome.receipt().is_none());
     let left = at_once(gate.peek_limit("service", &[], 1)).unwrap();
     assert_eq!((left.limit(), left.remaining()), (2, 1));

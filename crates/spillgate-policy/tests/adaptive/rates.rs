@@ -97,7 +97,7 @@ fn a_signal_that_is_missing_holds_the_limit_and_says_so() {
 #[test]
 fn a_rate_that_goes_by_a_signal_counts_responses_to_learn_what_one_costs() {
     let (gate, _, _) = dialled(&["caller"]);
-    let outcome = get(ALICE, "/").through(&gate);
+    let mut outcome = get(ALICE, "/").through(&gate);
     assert!(outcome.needs_settling() && outcome.receipt().is_none());
     let error = gate.expect_reservable("service").unwrap_err().to_string();
     assert!(error.contains("\"service\" follows load: it can be checked"), "{error}");

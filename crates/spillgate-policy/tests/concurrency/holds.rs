@@ -135,7 +135,7 @@ fn a_check_by_name_holds_until_its_outcome_is_dropped() {
     let (gate, _) = gate(policy);
     let check = |cost| LimitCheck::new("jobs", &["42"], cost);
     let decide = |cost| now(gate.decide(&check(cost))).unwrap();
-    let first = decide(1);
+    let mut first = decide(1);
     assert!(first.is_allowed() && first.receipt().is_none(), "there is nothing to settle");
     let peeked = decide(0);
     assert_eq!(peeked.decision().unwrap().remaining(), 0);

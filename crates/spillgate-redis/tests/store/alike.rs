@@ -65,7 +65,7 @@ impl<S: Store> Subject<S> {
         let request = Request::builder().header("x-tier", tier).header("x-team", "t");
         let parts = request.body(()).unwrap().into_parts().0;
         let asked = RequestView::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
-        let outcome = self.gate.decide(&asked).await.unwrap();
+        let mut outcome = self.gate.decide(&asked).await.unwrap();
         self.open.extend(outcome.receipt());
         let left = outcome.limits().next().unwrap().decision().remaining();
         (outcome.is_allowed(), left, 0)

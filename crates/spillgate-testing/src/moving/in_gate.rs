@@ -93,7 +93,7 @@ impl<S: Store> Moving for MovingGate<S> {
     }
 
     fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool {
-        let outcome = self.outcome(caller, cost, now);
+        let mut outcome = self.outcome(caller, cost, now);
         self.receipts.extend(outcome.receipt().map(|receipt| (number, receipt)));
         outcome.is_allowed()
     }
@@ -162,7 +162,7 @@ impl<S: Store> MovingGate<S> {
     /// Has a caller spend one, and get it back. False if it is not translated by that: it is
     /// denied, or has a quota of its own.
     fn comes(&self, key: &'static str, now: Timestamp) -> bool {
-        let outcome = self.outcome(Caller { key, tier: None }, 1, now);
+        let mut outcome = self.outcome(Caller { key, tier: None }, 1, now);
         let Some(receipt) = outcome.receipt() else { return false };
         let _ = self.at(now, self.gate.settle_actual(receipt, 0));
         !self.overridden.contains(key)

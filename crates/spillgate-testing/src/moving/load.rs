@@ -78,7 +78,8 @@ pub fn under_load<S: Store>(
                     let values = [key];
                     let check = [LimitCheck { limit: "l", values: &values, cost: estimate }];
                     let outcome = run(runtime, gate.decide(&Limits(&check)));
-                    let Some(receipt) = outcome.ok().and_then(|outcome| outcome.receipt()) else {
+                    let Some(receipt) = outcome.ok().and_then(|mut outcome| outcome.receipt())
+                    else {
                         continue;
                     };
                     note(&refunded, estimate.saturating_sub(actual));

@@ -93,7 +93,7 @@ pub(super) async fn reserve(server: &HttpServer, body: &[u8]) -> Result<Reply, P
     let named = Named::new(limit, key, cost);
     // Before anything is spent.
     let ids = [id()?, id()?];
-    let outcome = check(&server.app, std::slice::from_ref(&named)).await?;
+    let mut outcome = check(&server.app, std::slice::from_ref(&named)).await?;
     let id = match outcome.receipt() {
         Some(receipt) => Some(keep(server, receipt, ids, Duration::from_secs(expires_in)).await),
         None => None,
