@@ -9,8 +9,9 @@ use crate::Enforcer;
 /// round trip.
 const INTERVAL: Duration = Duration::from_millis(400);
 
-/// The same, if nobody has asked since the last time.
-const IDLE: Duration = Duration::from_secs(1);
+/// The same, if nobody has asked since the last time: no more than a call per second, with what is
+/// checked each minute.
+const IDLE: Duration = Duration::from_millis(1020);
 
 impl<S: Store, R> Enforcer<S, R> {
     /// Keeps the gate up to date, for ever: with the other nodes of a shared store, whose bans, list
