@@ -14,7 +14,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         assert_eq!(reply.answers.len(), entries);
         for answer in &reply.answers {
             if let Found::Other(state) = answer {
-                assert_eq!(State::from_bytes(&state.to_bytes()), Ok(*state));
+                assert_eq!(State::from_bytes(&state.to_bytes()), Ok(state.clone()));
             }
         }
     }

@@ -289,8 +289,8 @@ sg_status sg_set_override(const sg_limiter *limiter,
                           const char *quota,
                           uint64_t for_ns);
 
-// Removes a caller's own quota, and stores whether it had one unless `removed` is NULL. Of what
-// it has spent before and under it, the stricter counts.
+// Removes a caller's own quota, and stores whether it had one unless `removed` is NULL. What
+// it has spent before and under it counts as far as it has not been refilled.
 sg_status sg_remove_override(const sg_limiter *limiter,
                              const char *key,
                              size_t key_length,

@@ -34,8 +34,8 @@ pub unsafe extern "C" fn sg_set_override(
     })
 }
 
-/// Removes a caller's own quota, and stores whether it had one unless `removed` is NULL. Of what
-/// it has spent before and under it, the stricter counts.
+/// Removes a caller's own quota, and stores whether it had one unless `removed` is NULL. What
+/// it has spent before and under it counts as far as it has not been refilled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sg_remove_override(
     limiter: *const sg_limiter,

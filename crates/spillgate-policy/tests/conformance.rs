@@ -53,7 +53,7 @@ fn moving_in_memory(
 }
 
 #[test]
-fn what_moves_in_a_gate_forgives_nothing() {
+fn what_moves_in_a_gate_is_never_too_much_never_lost_and_never_a_lie() {
     for kind in AlgorithmKind::ALL {
         moving(kind, 500, moving_in_memory);
     }

@@ -78,14 +78,6 @@ fn what_cannot_be_kept_is_refused_with_its_line_and_what_would_be_right() {
         );
         problems
     };
-    for algorithm in ["interval-bucket", "fixed-window", "first-hit-window", "sliding-window"] {
-        let other = policy("ip", algorithm).replace("7/day", "7/h");
-        let message = line(&other, "all must have the same period");
-        assert!(message[0].starts_with("line 12, column 5: tier \"gold\""), "{message:?}");
-    }
-    let never = policy("ip", "token-bucket").replace("\"7/day\"", "\"burst 7\"");
-    line(&never, "refill both or none");
-
     let limit = |more: &str| format!("[[limit]]\nname = \"l\"\nquota = \"10/min\"\n{more}\n");
     let message = line(&limit("max-debt = 9223372036854775807"), "use at most");
     assert!(message[0].starts_with("line 4, column 12: limit \"l\", max-debt"), "{message:?}");

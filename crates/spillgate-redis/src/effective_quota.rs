@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use spillgate::account::Rule;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use spillgate::{Error, Quota, Start, Timestamp};
 
@@ -9,37 +12,21 @@ use crate::{Name, State, Terms};
 pub(crate) struct EffectiveQuota {
     /// Stored with the word: how to read it.
     pub(crate) terms: Terms,
-    /// The quota of the terms, of a tier, or of the call.
+    /// The quota of the terms, or of the call.
     pub(crate) quota: Quota,
     /// Counts that quota in words of the terms.
     pub(crate) algorithm: AnyAlgorithm,
-    pub(crate) owner: QuotaOwner,
-}
-
-/// Whose quota it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuotaOwner {
-    /// The limit's own, or a tier's.
-    Limit,
-    /// An override for the caller, by the policy or at run time.
-    Caller,
 }
 
 impl EffectiveQuota {
-    pub(crate) fn of(terms: Terms, owner: QuotaOwner) -> Result<Self, Error> {
-        Ok(Self { terms, quota: terms.quota, algorithm: terms.algorithm()?, owner })
-    }
-
-    /// A quota of the limit, in words of the terms.
-    pub(crate) fn by(terms: Terms, quota: Quota) -> Result<Self, Error> {
-        let algorithm = terms.algorithm_of(&quota)?;
-        Ok(Self { terms, quota, algorithm, owner: QuotaOwner::Limit })
+    pub(crate) fn of(terms: Terms) -> Result<Self, Error> {
+        Ok(Self { terms, quota: terms.quota, algorithm: terms.algorithm()? })
     }
 
     /// The word of a caller that Redis does not know. `born` is when a limit that starts empty was
     /// first used.
     pub(crate) fn fresh(&self, born: Option<Timestamp>) -> Word {
-        let starting = |born| self.terms.starting(&self.quota, Start::Empty, born).ok();
+        let starting = |born| self.terms.kind.with_quota(&self.quota, Start::Empty, born).ok();
         born.and_then(starting).unwrap_or(self.algorithm).fresh(Timestamp::ZERO)
     }
 
@@ -55,9 +42,14 @@ impl EffectiveQuota {
         Entry { name, terms: self.terms, algorithm: self.algorithm, fresh, op }
     }
 
-    /// A state with this word and no override.
+    /// A state with this word.
     pub(crate) fn state(&self, word: Word) -> State {
         State::new(self.terms, word)
+    }
+
+    /// The rule by which an account counts it.
+    pub(crate) fn rule(&self) -> Arc<Rule> {
+        Arc::new(Rule { quota: self.quota, algorithm: self.algorithm })
     }
 
     /// True if words mean the same and cost the same.

@@ -38,6 +38,6 @@ mod to_the_end;
 pub use self::fingerprint::Fingerprint;
 pub use self::flow::inherit_client;
 pub use self::name::{Name, Secret};
-pub use self::state::{Base, State, Terms};
+pub use self::state::{Past, State, Terms};
 pub use self::stats::{LeaseStats, PermitStats, Stats};
 pub use self::store::{Agreement, RedisLimits, RedisStore, Settings};

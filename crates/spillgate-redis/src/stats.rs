@@ -25,7 +25,7 @@ pub struct Stats {
     /// Tokens to be refunded that were not: more refunds waited for Redis than there is room for,
     /// or one was not answered.
     pub dropped_refunds: u64,
-    /// States converted from other terms.
+    /// States put under other terms.
     pub carried_over: u64,
     /// States cut because the Redis clock stepped back.
     pub cut: u64,

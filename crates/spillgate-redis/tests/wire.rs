@@ -1,31 +1,38 @@
 //! What goes over the wire comes out as it went in, and nothing else comes out.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
+use spillgate::account::SavedPile;
 use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_redis::backend::{Fault, Found};
 use spillgate_redis::script::{self, Keys};
-use spillgate_redis::{Base, Name, State, Terms};
+use spillgate_redis::{Name, Past, State, Terms};
 use spillgate_testing::strategy;
 
 fn states() -> impl Strategy<Value = State> {
     let limits = || strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
     let terms = || {
-        (limits(), 0..3_u8).prop_map(|(limit, of)| Terms {
-            is_override: of == 1,
-            is_tiered: of == 2,
+        (limits(), any::<bool>()).prop_map(|(limit, is_override)| Terms {
+            is_override,
             ..Terms::new(limit.kind, limit.quota)
         })
     };
     let words = || any::<u64>().prop_map(Word::from_bits);
-    let bases = (terms(), words(), any::<u64>());
-    let bases = bases.prop_map(|(terms, word, idle_at)| Base { terms, word, idle_at });
-    (terms(), words(), proptest::option::of(bases)).prop_map(|(terms, word, base)| State {
-        terms,
-        word,
-        base,
+    let piles = proptest::collection::vec((words(), any::<u64>()), 1..9);
+    let pasts = (words(), strategy::moments(), strategy::moments(), piles);
+    (terms(), words(), proptest::option::of(pasts)).prop_map(|(terms, word, past)| {
+        let past = past.map(|(debt, at, since, piles)| {
+            let pile = |(word, lag)| SavedPile {
+                quota: terms.quota,
+                word,
+                lag: Duration::from_nanos(lag),
+            };
+            Box::new(Past { debt, at, since, piles: piles.into_iter().map(pile).collect() })
+        });
+        State { terms, word, past }
     })
 }
 
@@ -48,7 +55,7 @@ fn reply(now: Timestamp, answers: &[Found]) -> Vec<u8> {
             Found::Denied(word) => (1, word.to_bits().to_be_bytes().to_vec()),
             Found::Other(state) => {
                 let bytes = state.to_bytes();
-                (2, [&[bytes.len() as u8], &bytes[..]].concat())
+                (2, [&(bytes.len() as u16).to_be_bytes(), &bytes[..]].concat())
             }
             Found::Gone => (3, Vec::new()),
         };
@@ -103,36 +110,24 @@ fn the_bytes_of_a_state_are_these() {
     let terms = Terms { is_override: true, ..Terms::new(kind, quota) };
     let bytes = State::new(terms, Word::from_bits(0x0102_0304_0506_0708)).to_bytes();
     let numbers = [10_u64, 1_000_000_000, 20].map(u64::to_be_bytes).concat();
-    let expected = [&[1, 0x83], &numbers[..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    let expected = [&[3, 0x83], &numbers[..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
     assert_eq!(&bytes[..], expected);
 }
 
 #[test]
-fn the_bytes_of_a_state_with_a_base_are_these() {
-    let quota = "10/s burst 20".parse().unwrap();
-    let own = Terms::new(AlgorithmKind::TokenBucket, quota);
-    let tiered = Terms { is_tiered: true, ..own };
-    let base = Base { terms: tiered, word: Word::from_bits(3), idle_at: 5 };
-    let state = State { terms: own, word: Word::from_bits(7), base: Some(base) };
-    let numbers = [10_u64, 1_000_000_000, 20].map(u64::to_be_bytes).concat();
-    let [seven, three, five] = [7_u64, 3, 5].map(u64::to_be_bytes);
-    let bytes: &[&[u8]] = &[&[2, 0], &numbers, &seven, &[2, 0x40], &numbers, &three, &five];
-    assert_eq!(&state.to_bytes()[..], bytes.concat());
-    assert_eq!(State::from_bytes(&bytes.concat()), Ok(state));
-    assert!(State::from_bytes(&bytes.concat()[..75]).is_err());
-    // A base, which the first version has not.
-    assert!(State::from_bytes(&[&[1], &bytes.concat()[1..]].concat()).is_err());
-}
-
-#[test]
-fn a_state_of_the_first_version_is_read_and_written_so() {
-    let quota = "10/s burst 20".parse().unwrap();
-    let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
-    let numbers = [10_u64, 1_000_000_000, 20, 7].map(u64::to_be_bytes).concat();
-    let bytes = [&[1, 0], &numbers[..]].concat();
-    let state = State::from_bytes(&bytes).unwrap();
-    assert_eq!(state, State::new(terms, Word::from_bits(7)));
+fn the_bytes_of_a_state_with_a_past_are_these() {
+    let quotas = ["10/s burst 20", "5/s"].map(|quota| quota.parse().unwrap());
+    let [at, since] = [5, 4].map(Timestamp::from_nanos);
+    let (word, lag) = (Word::from_bits(6), Duration::from_nanos(8));
+    let pile = SavedPile { quota: quotas[1], word, lag };
+    let past = Past { debt: Word::from_bits(3), at, since, piles: vec![pile] };
+    let terms = Terms::new(AlgorithmKind::TokenBucket, quotas[0]);
+    let state = State { terms, word: Word::from_bits(7), past: Some(Box::new(past)) };
+    let numbers = [10_u64, 1_000_000_000, 20, 7, 3, 5, 4, 5, 1_000_000_000, 5, 6, 8];
+    let bytes = [&[3, 0], &numbers.map(u64::to_be_bytes).concat()[..]].concat();
     assert_eq!(&state.to_bytes()[..], bytes);
+    assert_eq!(State::from_bytes(&bytes), Ok(state));
+    assert!(State::from_bytes(&bytes[..bytes.len() - 1]).is_err());
 }
 
 #[test]
@@ -155,11 +150,9 @@ fn what_could_not_have_been_written_is_refused() {
     };
     assert_eq!(fault(0, 0), Fault::Corrupt);
     assert_eq!(fault(0, b'a'), Fault::Corrupt);
-    assert_eq!(fault(0, 3), Fault::NewerState);
-    // What the second version is for has neither tiers nor a base here.
-    assert_eq!(fault(0, 2), Fault::Corrupt);
-    // Tiers, which the first version has not.
-    assert_eq!(fault(1, 0x44), Fault::Corrupt);
+    for other in [1, 2, 4, 31] {
+        assert_eq!(fault(0, other), Fault::OtherVersion);
+    }
     // There are seven kinds.
     assert_eq!(fault(1, 7), Fault::Corrupt);
     // More than one a nanosecond.
@@ -176,13 +169,13 @@ fn moments_beyond_the_last_are_nonsense() {
 }
 
 #[test]
-fn births_of_later_versions_are_told_as_such() {
+fn births_of_other_versions_are_told_as_such() {
     let mut bytes = vec![1];
     bytes.extend(1_700_000_000_000_000_000_u64.to_be_bytes());
     assert_eq!(script::born(&bytes), Ok(Timestamp::from_secs(1_700_000_000)));
     bytes[0] = 2;
-    assert_eq!(script::born(&bytes).unwrap_err().fault(), Fault::NewerState);
-    assert_eq!(script::born(&bytes[..4]).unwrap_err().fault(), Fault::NewerState);
+    assert_eq!(script::born(&bytes).unwrap_err().fault(), Fault::OtherVersion);
+    assert_eq!(script::born(&bytes[..4]).unwrap_err().fault(), Fault::OtherVersion);
     assert_eq!(script::born(&[1, 2]).unwrap_err().fault(), Fault::Corrupt);
 }
 

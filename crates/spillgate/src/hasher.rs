@@ -10,7 +10,7 @@ use crate::sync::lock_plain;
 /// A table distinguishes callers by their hash alone, so the hash must not collide
 /// for keys that an attacker chooses. For any two strings, numbers or addresses,
 /// chosen without seeing hashes, the chance over random secrets that they collide
-/// is 2⁻⁶⁴, the minimum. (Strings of more than 16 bytes: twice that, of
+/// is 2⁻⁶⁴, the minimum; a table keeps 57 of the bits. (Strings of more than 16 bytes: twice that, of
 /// more than 256 bytes: 2⁻⁵⁹ for each 256. The secrets are expanded from 128 random
 /// bits. Keys of many parts: as stated for the first eight strings or 32 numbers.)
 /// Do not show its outputs to an attacker.

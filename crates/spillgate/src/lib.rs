@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+pub mod account;
 pub mod adaptive;
 pub mod algorithm;
 mod clock;
@@ -25,8 +26,8 @@ pub use self::error::Error;
 pub use self::hasher::{KeyedHasher, KeyedState, Seed};
 pub use self::heavy_hitters::{HashIsKey, HeavyHitter, HeavyHitters, SameHash};
 pub use self::limiter::{
-    AllDecision, CheckMany, Counts, Limiter, LimiterBuilder, Reservation, Saved, SavedOverride,
-    SavedTable, Settled, Spend, TierOf, check_all, check_all_at,
+    AllDecision, CheckMany, Counts, Limiter, LimiterBuilder, Reservation, Saved, SavedCaller,
+    SavedOwn, SavedTable, Settled, Spend, TierOf, check_all, check_all_at,
 };
 pub use self::quota::{Quota, QuotaBuilder};
 pub use self::table::{Fingerprint, Table, WhenFull};

@@ -117,6 +117,37 @@ fn changing_the_quota_under_load_never_frees_a_token() {
     assert_eq!(passed, 20 * 100);
 }
 
+/// A key with the tier of its call, by which it is not identified.
+struct Tiered(u64, Option<&'static str>);
+
+impl std::hash::Hash for Tiered {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn calls_in_several_tiers_while_quotas_change_never_free_a_token() {
+    let limiter = Limiter::<Tiered>::builder("1/h burst 100").tier("gold", "1/min burst 100");
+    let limiter = limiter.tier("silver", "2/h burst 100").tier_of(|key: &Tiered| key.1);
+    let limiter = limiter.clock(ManualClock::default()).build().unwrap();
+    let passed = on_threads(|thread| {
+        let mut passed = 0;
+        for round in 0..300_u64 {
+            if thread == 0 {
+                let period = Duration::from_secs(60 * (1 + round % 7));
+                limiter.set_tier_quota("gold", Quota::per(1, period).burst(100)).unwrap();
+            }
+            for key in 0..20 {
+                let tier = [None, Some("gold"), Some("silver")][((round + thread) % 3) as usize];
+                passed += u64::from(limiter.check(&Tiered(key, tier)).is_allowed());
+            }
+        }
+        passed
+    });
+    assert_eq!(passed, 20 * 100);
+}
+
 #[test]
 fn all_or_nothing_spends_everywhere_or_nowhere() {
     let clock = ManualClock::default();
@@ -187,9 +218,9 @@ fn a_caller_is_saved_also_while_its_override_comes_and_goes() {
         let is_missed = |_: &u32| {
             let saved = limiter.save();
             let mut counted = saved.tables.iter().flat_map(|table| &table.callers);
-            let mut pinned = saved.overrides.iter();
+            let mut accounts = saved.accounts.iter();
             !counted.any(|(known, _)| *known == caller)
-                && !pinned.any(|known| known.caller == caller)
+                && !accounts.any(|known| known.caller == caller)
         };
         let missed = (0..1_000_000).filter(is_missed).count();
         done.store(true, Ordering::Relaxed);

@@ -17,6 +17,8 @@ mod limiter;
 mod moving;
 mod override_expiry;
 mod permits;
+mod promise;
+mod promise_on_threads;
 mod quota_text;
 #[cfg(feature = "serde")]
 mod serde;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use spillgate::algorithm::{Algorithm, IntervalBucket};
 use spillgate::{
     AlgorithmKind, Clock, KeyedState, Limiter, ManualClock, Table, Timestamp, WhenFull,
 };
@@ -160,14 +161,214 @@ fn a_caller_has_one_allowance_whatever_its_tier() {
 }
 
 #[test]
-fn an_upgrade_gives_the_new_rate_at_once_and_the_burst_as_it_refills() {
+fn a_caller_that_changes_tiers_keeps_its_tokens() {
     let limiter =
         tiered(AlgorithmKind::TokenBucket, ["1/min burst 10", "60/min burst 60", "1/min"]);
+    let left = |tier| limiter.peek(&Tiered(tier, "x")).remaining();
     assert_eq!(passed(&limiter, ""), 10);
-    // Ten minutes are owed, which is all that gold refills in a minute.
-    assert_eq!(passed(&limiter, "gold"), 0);
-    limiter.clock().advance(Duration::from_secs(9 * 60 + 10));
-    assert_eq!(passed(&limiter, "gold"), 10);
+    assert_eq!(left("gold"), 50, "not ten minutes");
+    limiter.debit_n(&Tiered("gold", "x"), 50);
+    assert_eq!((left("gold"), left("")), (0, 0), "not ten seconds");
+    limiter.clock().advance(Duration::from_secs(60));
+    // What was spent under gold has run off, and then a little of the rest.
+    assert_eq!((left("gold"), left("")), (60, 0));
+}
+
+/// How many calls pass at once.
+fn passes(limiter: &TestLimiter) -> usize {
+    (0..1_000).filter(|_| limiter.check("x").is_allowed()).count()
+}
+
+#[test]
+fn reservations_under_overrides_that_come_and_go_free_nobody() {
+    for ends_by_itself in [false, true] {
+        let limiter = limiter(AlgorithmKind::TokenBucket, "10/day");
+        let mut passed = passes(&limiter);
+        for _ in 0..20 {
+            let until = limiter.clock().now() + Duration::from_secs(60);
+            match ends_by_itself {
+                true => limiter.set_override_until("x", "1000/min", until).unwrap(),
+                false => limiter.set_override("x", "1000/min").unwrap(),
+            }
+            let reserved = limiter.reserve_n("x", 10).unwrap();
+            limiter.clock().advance(Duration::from_secs(60));
+            limiter.remove_override("x");
+            limiter.settle(reserved, 0);
+            passed += passes(&limiter);
+        }
+        assert_eq!(passed, 10, "ends by itself: {ends_by_itself}");
+    }
+}
+
+#[test]
+fn what_was_reserved_under_a_larger_quota_is_not_given_back_under_a_smaller() {
+    let limiter = limiter(AlgorithmKind::TokenBucket, "1000/min");
+    assert!(limiter.check_n("x", 10).is_allowed());
+    let reserved = limiter.reserve_n("x", 990).unwrap();
+    limiter.set_quota("10/min").unwrap();
+    assert_eq!(limiter.peek("x").remaining(), 0);
+    limiter.settle(reserved, 0);
+    assert_eq!(limiter.peek("x").remaining(), 0, "ten are spent and not reserved");
+}
+
+#[test]
+fn a_quota_that_is_lowered_and_restored_refunds_nobody() {
+    for kind in AlgorithmKind::ALL {
+        let limiter = limiter(kind, "100/day");
+        assert!((0..60).all(|_| limiter.check("x").is_allowed()), "{kind}");
+        limiter.set_quota("10/day").unwrap();
+        assert_eq!(limiter.peek("x").remaining(), 0, "{kind}");
+        limiter.set_quota("100/day").unwrap();
+        assert_eq!(limiter.peek("x").remaining(), 40, "{kind}");
+    }
+}
+
+#[test]
+fn a_key_of_gold_buys_no_calls_without_it() {
+    let limiter = tiered(AlgorithmKind::TokenBucket, ["100/day", "100/s", "1/s"]);
+    let passed = |tier| (0..200).filter(|_| limiter.check(&Tiered(tier, "x")).is_allowed()).count();
+    assert_eq!((passed("gold"), passed("")), (100, 0));
+}
+
+#[test]
+fn quotas_of_a_limiter_with_tiers_that_are_lowered_forgive_nobody() {
+    let limiter = tiered(AlgorithmKind::TokenBucket, ["100/s", "100/s burst 200", "1/s"]);
+    let left = |tier| limiter.peek(&Tiered(tier, "x")).remaining();
+    assert!(limiter.check_n(&Tiered("", "x"), 100).is_allowed());
+    limiter.set_quotas("100/day".parse().unwrap(), [("gold", "100/h".parse().unwrap())]).unwrap();
+    assert_eq!((left(""), left("gold")), (0, 0));
+}
+
+#[test]
+fn callers_of_a_slow_tier_with_much_left_free_nobody_of_a_fast_one() {
+    let limiter = Limiter::<Tiered>::builder("10/s burst 100")
+        .tier("free", "5/day")
+        .tier_of(|key: &Tiered| (!key.0.is_empty()).then_some(key.0))
+        .capacity(1_000)
+        .clock(ManualClock::default())
+        .build()
+        .unwrap();
+    let keys: Vec<String> = (0..5_000).map(|number| format!("flood {number}")).collect();
+    let keys: Vec<&'static str> = keys.into_iter().map(|key| &*key.leak()).collect();
+    assert!(limiter.check_n(&Tiered("", "x"), 100).is_allowed());
+    for key in keys {
+        let _ = limiter.check(&Tiered("free", key));
+        assert!(limiter.check(&Tiered("", "x")).is_denied(), "{key}");
+    }
+}
+
+#[test]
+fn a_debt_of_an_interval_bucket_within_a_step_of_a_refill_is_owed_in_full_after_it() {
+    for quota in ["9 per 3s", "1/s", "1000/min", "5/day"] {
+        let quota: spillgate::Quota = quota.parse().unwrap();
+        let bucket = IntervalBucket::new(&quota).unwrap();
+        let (period, step) = (bucket.period(), bucket.resolution());
+        let begin = Timestamp::from_secs(1_700_000_000);
+        let word = bucket.spend(bucket.fresh(begin), begin, 1).unwrap();
+        for debt in [1, 10, 100, 1_000, 100_000] {
+            for early in [0, 1, 2, 3] {
+                let now = begin + period - early * step / 2;
+                if debt >= bucket.deepest() {
+                    continue;
+                }
+                let owing = bucket.debit_up_to(word, now, debt, bucket.deepest());
+                // Once the refill has come, of which one quota has more than was spent.
+                let end = begin + period + step;
+                let owed = (bucket.owed(word, now) + debt).saturating_sub(match early {
+                    0 => 0,
+                    _ => quota.amount(),
+                });
+                assert_eq!(bucket.owed(owing, end), owed, "{quota}, {debt}, {early} half steps");
+                // Nor does another clock make it more or less.
+                let later = Duration::from_nanos(12_345);
+                let rebased = bucket.rebase(owing, now, now + later);
+                let owed_later = bucket.owed(rebased, end + later + step);
+                assert_eq!(owed_later, owed, "{quota}, {debt}, {early} half steps, rebased");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_newcomer_evicts_whoever_has_something_left_in_any_tier_of_a_protecting_limiter() {
+    let limiter = Limiter::<Tiered>::builder("1/s burst 1")
+        .tier("gold", "100/s burst 1000")
+        .tier_of(|key: &Tiered| (!key.0.is_empty()).then_some(key.0))
+        .capacity(1)
+        .when_full(WhenFull::Protect)
+        .clock(ManualClock::default())
+        .build()
+        .unwrap();
+    let slots = limiter.table().slots();
+    let keys: Vec<String> = (0..slots + 2).map(|number| format!("key {number}")).collect();
+    let keys: Vec<&'static str> = keys.into_iter().map(|key| &*key.leak()).collect();
+    assert!(limiter.check_n(&Tiered("gold", keys[0]), 500).is_allowed());
+    for key in &keys[1..slots] {
+        assert!(limiter.check(&Tiered("", key)).is_allowed());
+    }
+    // Almost idle, but exhausted, and so of the smallest share.
+    limiter.clock().advance(Duration::from_millis(900));
+    assert!(limiter.check(&Tiered("", keys[slots])).is_allowed());
+    assert!(limiter.check(&Tiered("", keys[slots + 1])).is_table_full());
+    assert_eq!(limiter.evictions(), 1);
+}
+
+#[test]
+fn a_caller_in_a_tier_is_seen_in_the_table_itself() {
+    let limiter = tiered(AlgorithmKind::TokenBucket, ["10/h", "20/h", "30/h"]);
+    assert!(limiter.check_n(&Tiered("gold", "x"), 7).is_allowed());
+    let (table, now) = (limiter.table(), limiter.clock().now());
+    let caller = limiter.fingerprint(&Tiered("gold", "x"));
+    assert_eq!(table.peek_at(caller, 0, now).remaining(), 13);
+    table.debit_at(caller, 3, now);
+    assert_eq!(limiter.peek(&Tiered("gold", "x")).remaining(), 10);
+    table.reset_at(caller, now);
+    assert_eq!(limiter.peek(&Tiered("gold", "x")).remaining(), 20);
+}
+
+#[test]
+fn callers_who_call_while_they_are_reset_are_in_one_place() {
+    let limiter = tiered(AlgorithmKind::TokenBucket, ["10/h", "20/h", "30/h"]);
+    std::thread::scope(|scope| {
+        for tier in ["", "gold", "silver"] {
+            let limiter = &limiter;
+            scope.spawn(move || {
+                for _ in 0..20_000 {
+                    let _ = limiter.check(&Tiered(tier, "x"));
+                }
+            });
+        }
+        (0..20_000).for_each(|_| limiter.reset(&Tiered("", "x")));
+    });
+    limiter.reset(&Tiered("", "x"));
+    assert_eq!(passed(&limiter, ""), 10);
+}
+
+#[test]
+fn callers_whose_quota_has_changed_are_still_active() {
+    let limiter = limiter(AlgorithmKind::TokenBucket, "10/h");
+    for key in ["a", "b", "c"] {
+        assert!(limiter.check(key).is_allowed());
+    }
+    limiter.set_quota("20/h").unwrap();
+    assert_eq!(limiter.active_callers(), 3);
+    limiter.set_override("c", "1/s").unwrap();
+    assert_eq!(limiter.active_callers(), 2, "without those who have a quota of their own");
+}
+
+#[test]
+fn debts_of_a_window_that_the_first_call_begins_are_cut_by_no_quota_in_between() {
+    let limiter = limiter(AlgorithmKind::FirstHitWindow, "10/h");
+    limiter.debit_n("x", 30);
+    limiter.clock().advance(Duration::from_secs(1_800));
+    limiter.set_quota("1/h").unwrap();
+    limiter.set_quota("25/h").unwrap();
+    assert_eq!(limiter.peek("x").remaining(), 0);
+    // Words of another quota begin a window a little later at most.
+    limiter.clock().advance(Duration::from_secs(1_801));
+    assert_eq!(limiter.peek("x").remaining(), 25, "the window has ended, and the debt with it");
+    limiter.set_quota("20/h").unwrap();
+    assert_eq!(limiter.peek("x").remaining(), 20, "for every quota");
 }
 
 #[test]
@@ -181,28 +382,6 @@ fn the_quota_of_a_tier_changes_for_those_who_are_in_it() {
         limiter.set_quota("6/day").unwrap();
         assert_eq!(passed(&limiter, ""), 0, "{kind}");
     }
-}
-
-#[test]
-fn tiers_that_have_nothing_in_common_are_refused() {
-    let with_tier = |kind, quota: &str, tier: &str| {
-        let builder = Limiter::<str>::builder(quota).algorithm(kind);
-        builder.tier("t", tier).tier_of(|_: &str| Some("t")).build()
-    };
-    for kind in AlgorithmKind::ALL {
-        let (other, part) = match kind {
-            AlgorithmKind::TokenBucket => ("burst 9", "never"),
-            AlgorithmKind::LeakyBucket | AlgorithmKind::LeakyShaper => continue,
-            _ => ("9/h", "the same period"),
-        };
-        let error = with_tier(kind, "9/min", other).unwrap_err();
-        assert!(error.to_string().contains(part), "{kind}: {error}");
-    }
-    let limiter = tiered(AlgorithmKind::FixedWindow, ["5/day", "7/day", "6/day"]);
-    assert!(limiter.set_quota("5/h").unwrap_err().is_tier());
-    let tiers = ["gold", "silver"].map(|tier| (tier, "7/h".parse().unwrap()));
-    limiter.set_quotas("5/h".parse().unwrap(), tiers).unwrap();
-    assert_eq!(limiter.quota(), "5/h".parse().unwrap());
 }
 
 #[test]

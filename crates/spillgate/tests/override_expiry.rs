@@ -297,16 +297,18 @@ fn unseen() -> TestLimiter {
 }
 
 #[test]
-fn one_that_nobody_saw_end_is_not_saved() {
+fn one_that_nobody_saw_end_is_not_saved_as_one() {
     let saved = unseen().save();
-    assert_eq!((saved.overrides.len(), saved.tables[0].callers.len()), (0, 1));
+    assert_eq!((saved.accounts.len(), saved.accounts[0].own), (1, None));
+    assert_eq!(saved.accounts[0].account.quota, "1/h burst 100".parse().unwrap());
 }
 
 #[test]
-fn the_next_override_takes_over_what_was_owed_at_the_end() {
+fn the_next_quota_takes_over_what_has_not_run_off_at_the_rate_it_was_spent_under() {
     let limiter = unseen();
+    assert_eq!(limiter.peek("a").owed(), 50, "at an hour each");
     limiter.set_override("a", "1/h burst 200").unwrap();
-    assert_eq!(limiter.peek("a").owed(), 50);
+    assert_eq!(limiter.peek("a").owed(), 0, "at a second each, they have run off");
 }
 
 #[test]
@@ -317,12 +319,13 @@ fn a_reset_forgets_what_was_owed_at_the_end() {
 }
 
 #[test]
-fn a_quota_that_changes_after_the_end_changes_what_has_refilled_since() {
+fn a_quota_that_comes_back_finds_what_was_spent_under_it() {
     let limiter = limiter("1/s burst 100");
     let end = limiter.clock().now() + Duration::from_secs(1);
     limiter.set_override_until("a", "1/h burst 100", end).unwrap();
     assert!(limiter.check_n("a", 50).is_allowed());
     limiter.clock().advance(Duration::from_secs(601));
-    limiter.set_quota("1/h burst 100").unwrap();
     assert_eq!(limiter.peek("a").owed(), 0, "ten minutes of 1/s have refilled it");
+    limiter.set_quota("1/h burst 100").unwrap();
+    assert_eq!(limiter.peek("a").owed(), 50, "and ten minutes of 1/h have not");
 }

@@ -239,13 +239,91 @@ fn quotas_that_come_with_each_call_share_one_word() {
 }
 
 #[test]
-fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
+fn no_flood_frees_an_exhausted_caller_of_a_protecting_table_whatever_quotas_come_with_the_calls() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
+    let floods = [
+        ("1/day", 1),
+        ("5/day", 1),
+        ("10/s burst 100", 1),
+        ("1000/s", 1),
+        ("1 per 10s burst 10", 10),
+        ("1/s", 1),
+        // About the same burst as the second victim's, so that they share a class.
+        ("1/s burst 3", 3),
+        // That of which the victim is seen under as well.
+        ("1/day burst 10000", 1),
+    ];
+    for victims in ["10/s burst 100", "1/s burst 2", "1/s", "100/h", "7/s burst 3"] {
+        for (flood, cost) in floods {
+            let table =
+                Table::with_hasher(bucket("1/s"), 1_000, WhenFull::Protect, KeyedState::new());
+            let (table, victim) = (table.unwrap(), quota(victims));
+            let all = victim.limit();
+            assert!(table.check_with_at(caller(1), victim, all, NOW).is_allowed());
+            // Neither new keys nor looking and asking under another quota.
+            for bits in 2..=8_000 {
+                let _ = table.check_with_at(caller(bits), quota(flood), cost, NOW);
+                let _ = table.check_with_at(caller(1), quota("1/day burst 10000"), 0, NOW);
+                let _ = table.check_with_at(caller(1), quota(flood), 1_000_000_000, NOW);
+            }
+            let left = table.check_with_at(caller(1), victim, 0, NOW).remaining();
+            assert_eq!(left, 0, "{victims} beside {flood}");
+        }
+    }
+}
+
+#[test]
+fn a_protecting_table_evicts_whoever_has_something_left_whatever_the_quota() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
+    let table = smallest("1/s", WhenFull::Protect);
+    let (newcomers, others) = (quota("1/s"), quota("100/s burst 1000"));
+    // All of the newcomer's class are exhausted, and one of another has most of its burst. (Half
+    // of it may be all of a smaller burst of its class.)
+    assert!(table.check_with_at(caller(1), others, 100, NOW).is_allowed());
+    for bits in 2..=12 {
+        assert!(table.check_with_at(caller(bits), newcomers, 1, NOW).is_allowed());
+    }
+    assert!(table.check_with_at(caller(13), newcomers, 1, NOW).is_allowed());
+    assert_eq!(table.evictions(), 1);
+    assert!(table.check_with_at(caller(14), newcomers, 1, NOW).is_table_full());
+}
+
+#[test]
+fn what_was_spent_by_the_quota_of_a_table_counts_under_one_that_comes_with_a_call() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
+    for burst in ["1/s burst 10", "1/s burst 9", "1/s burst 100"] {
+        let table = Table::new(bucket("1/s burst 10"), 10).unwrap();
+        table.raise_at(caller(1), |rule| rule.debit_up_to(rule.fresh(NOW), NOW, 9, 9), NOW);
+        let owed = quota(burst);
+        assert_eq!(table.check_with_at(caller(1), owed, 0, NOW).remaining(), owed.limit() - 9);
+        assert_eq!(table.iter().count(), 1, "{burst}");
+    }
+}
+
+#[test]
+fn calls_at_one_instant_under_quotas_of_any_burst_spend_one_allowance() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
+    let table = Table::new(bucket("1/s"), 10).unwrap();
+    let quotas = ["10/s burst 100", "10/s burst 1600", "10/s burst 400"].map(quota);
+    let spend = |thread: usize| {
+        let spend = |call| table.check_with_at(caller(1), quotas[(thread + call) % 3], 1, NOW);
+        (0..10_000).filter(|call| spend(*call).is_allowed()).count()
+    };
+    let allowed: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || spend(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(allowed, 1_600, "what the largest allows, and never one more");
+}
+
+#[test]
+fn a_full_table_evicts_by_the_share_of_the_burst_of_the_quotas_that_came_with_the_calls() {
     let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
         let table = smallest("1/s", when_full);
-        // The first owes the least time, though the most tokens.
-        let first = table.check_with_at(caller(1), quota("1000/s"), 1000, NOW);
-        assert!(first.is_allowed(), "{when_full:?}");
+        // The first owes the least time, but all of its burst.
+        let busy = table.check_with_at(caller(1), quota("1000/s"), 1000, NOW);
+        assert!(busy.is_allowed(), "{when_full:?}");
         for bits in 2..=12 {
             let other = table.check_with_at(caller(bits), quota("1/min burst 2"), 1, NOW);
             assert!(other.is_allowed(), "{when_full:?}: caller {bits}");
@@ -257,8 +335,8 @@ fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
             assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));
         } else {
             assert!(newcomer.is_allowed());
-            let evicted = table.check_with_at(caller(1), quota("1000/s"), 0, NOW);
-            assert_eq!(evicted.remaining(), 1000);
+            let first = table.check_with_at(caller(1), quota("1000/s"), 0, NOW);
+            assert_eq!((first.remaining(), table.evictions()), (0, 1));
         }
     }
 }

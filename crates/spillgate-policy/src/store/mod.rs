@@ -7,7 +7,6 @@ mod holds;
 mod memory;
 mod override_spec;
 mod permit;
-mod quota_classes;
 mod removed;
 mod saved;
 mod spec;

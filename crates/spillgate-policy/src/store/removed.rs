@@ -57,7 +57,7 @@ impl RemovedLimits {
     }
 
     /// Forgets what went too long ago; then, for want of room, what went first. What went last
-    /// stays: it fits, but for overrides.
+    /// stays: it fits, but for accounts.
     pub(super) fn forget(&mut self, now: Timestamp) {
         self.0.retain(|kept| now.since(kept.at) <= KEPT_FOR);
         let mut room = MOST_CALLERS;
@@ -79,9 +79,10 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
     use proptest::sample::select;
+    use spillgate::account::SavedAccount;
     use spillgate::algorithm::Word;
     use spillgate::{
-        AlgorithmKind, Fingerprint, Limiter, ManualClock, Quota, Saved, SavedOverride,
+        AlgorithmKind, Fingerprint, Limiter, ManualClock, Quota, Saved, SavedCaller, SavedOwn,
     };
 
     use super::*;
@@ -120,15 +121,13 @@ mod tests {
         let mut overridden = limit("e", 1_000_100);
         let (caller, word) = overridden.spent.tables[0].callers[0];
         let quota = overridden.spent.tables[0].quota;
-        overridden.spent.overrides.push(SavedOverride {
-            caller,
-            quota,
-            word,
-            base: None,
-            until: None,
-        });
+        let own = Some(SavedOwn { until: None });
+        let (debt, at, piles) = (Word::from_bits(0), NOW, Vec::new());
+        let account = SavedAccount { quota, word, debt, at, since: at, piles };
+        let caller = SavedCaller { caller, tier: None, own, account };
+        overridden.spent.accounts.push(caller);
         kept.keep(overridden, NOW, NOW);
-        assert_eq!(callers(&kept), [MOST_CALLERS], "an override takes a place, too");
+        assert_eq!(callers(&kept), [MOST_CALLERS], "an account takes a place, too");
         kept.0.clear();
         kept.keep(limit("d", 1_000_100), NOW, NOW);
         let words = kept.0[0].limit.spent.tables[0].callers.iter();

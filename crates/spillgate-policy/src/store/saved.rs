@@ -70,27 +70,17 @@ impl<C: Clock + Clone + 'static> Saves for Memory<C> {
 
 impl<C: Clock + Clone> Held<C> {
     pub(super) fn save(&self) -> SavedLimit {
-        let spent = match &self.classes {
-            Some(classes) => classes.save(),
-            None => self.limiter.save(),
-        };
         SavedLimit {
             name: self.spec.name.clone(),
             per: self.spec.per.clone(),
             algorithm: self.spec.algorithm,
             removed_for: None,
-            spent,
+            spent: self.limiter.save(),
         }
     }
 
     pub(super) fn restore(&self, saved: &SavedLimit, then: Timestamp) {
-        let mut spent = saved.spent.clone();
-        // Overrides are those of the policy and of edits, which may have changed or ended: what was
-        // spent is taken over by whatever quota the caller has now.
-        spent.lapsed.append(&mut spent.overrides);
-        match &self.classes {
-            Some(classes) => classes.restore(&spent, then),
-            None => self.limiter.restore(&spent, then),
-        }
+        // Overrides are those of the policy and of edits, which may have changed or ended.
+        self.limiter.restore_spent(&saved.spent, then);
     }
 }

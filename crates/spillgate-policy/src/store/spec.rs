@@ -24,7 +24,7 @@ pub struct LimitSpec {
     /// are times then, which must stay what they are.
     pub is_by_call: bool,
     /// The tiers, by name. [`Key::tier`](crate::Key::tier) is a place among them. A caller has one allowance,
-    /// whatever its tier: [`AlgorithmKind::with_quotas`].
+    /// whatever its tier.
     pub tiers: Vec<(String, Quota)>,
     /// The quotas of single callers.
     pub overrides: Vec<OverrideSpec>,

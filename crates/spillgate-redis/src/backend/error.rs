@@ -25,8 +25,8 @@ pub enum Fault {
     Refused,
     /// The configuration is wrong, here or of the server: an operator has to change something.
     Misconfigured,
-    /// A state written by a later version.
-    NewerState,
+    /// A state written by another version.
+    OtherVersion,
     /// A value that no version has written. [Reset](spillgate_policy::Gate::reset_limit) the caller
     /// to delete it.
     Corrupt,
@@ -59,7 +59,7 @@ impl BackendError {
     /// True if the stored value of one caller or limit cannot be read; others are not affected.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
-        matches!(self.fault, Fault::Corrupt | Fault::NewerState)
+        matches!(self.fault, Fault::Corrupt | Fault::OtherVersion)
     }
 
     /// True if the call was certainly not made, and can be made later.

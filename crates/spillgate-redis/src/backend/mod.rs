@@ -34,8 +34,9 @@ pub use self::swap::{Swap, Swapped};
 pub trait Backend: Send + Sync + 'static {
     /// Runs entries at one moment of the Redis clock.
     ///
-    /// Nothing is written if an entry finds other terms than its own, if an override is gone, or if
-    /// an [enforced](Op::Spend) entry is denied: all are spent or none.
+    /// Nothing is written if an entry finds other terms than its own or a word that does not tell
+    /// all, unless it only [reads](Op::Read); if an override is gone; or if an
+    /// [enforced](Op::Spend) entry is denied: all are spent or none.
     ///
     /// All names must be in one [slot](Self::slot). While that is being moved, a call with several
     /// names may fail, [scattered](Fault::Scattered).
@@ -164,7 +165,7 @@ pub struct Entry {
     pub name: Name,
     /// How to read the word, as far as this node knows.
     pub terms: Terms,
-    /// The algorithm of the terms, of a tier, or of the quota that came with the call.
+    /// The algorithm of the terms, or of the quota that came with the call.
     pub algorithm: AnyAlgorithm,
     /// The word of a caller that Redis does not know.
     pub fresh: Word,
@@ -210,7 +211,7 @@ pub enum Op {
     Look,
     /// Writes nothing, and returns the whole state whatever its terms.
     Read,
-    /// Resets the caller to a fresh word. An override stays, but not its base.
+    /// Resets the caller to a fresh word. An override stays.
     Reset,
 }
 
@@ -253,13 +254,14 @@ pub struct Reply {
 }
 
 /// What Redis found for one entry. What it wrote follows from that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The word before; the operation passed.
     Passed(Word),
     /// The word before; the operation was denied.
     Denied(Word),
-    /// A state with other terms: retry with these. Or any state, if it was to be [read](Op::Read).
+    /// A state with other terms, or whose word does not tell all: [exchange](Backend::exchange) it.
+    /// Or any state, if it was to be [read](Op::Read).
     Other(State),
     /// Nothing, although the terms are an override: it was removed and has expired. Retry without
     /// it.
@@ -267,7 +269,7 @@ pub enum Found {
 }
 
 /// A compare and set of one state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Exchange {
     /// The caller.
     pub name: Name,
@@ -275,8 +277,6 @@ pub struct Exchange {
     pub old: Option<State>,
     /// The new state: `None` to delete.
     pub new: Option<State>,
-    /// True to compare and replace terms and word only, and keep the base.
-    pub keeps_base: bool,
-    /// TTL of the new state; `None` to keep it. A base is kept as long as it is needed.
+    /// TTL of the new state; `None` to keep it.
     pub expires: Option<Duration>,
 }

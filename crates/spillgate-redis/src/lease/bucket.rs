@@ -99,13 +99,10 @@ impl Bucket {
 mod tests {
     use super::*;
     use crate::Terms;
-    use crate::effective_quota::QuotaOwner;
 
     fn bucket(kind: AlgorithmKind, quota: &str) -> Option<Bucket> {
         let terms = Terms::new(kind, quota.parse().unwrap());
-        EffectiveQuota::of(terms, QuotaOwner::Limit)
-            .ok()
-            .and_then(|effective| Bucket::of(&effective))
+        EffectiveQuota::of(terms).ok().and_then(|effective| Bucket::of(&effective))
     }
 
     #[test]

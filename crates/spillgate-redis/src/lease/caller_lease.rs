@@ -28,6 +28,8 @@ pub(super) struct Lease<C> {
     used: Timestamp,
     /// Nothing is taken ahead before this time.
     pub(super) quiet_until: Timestamp,
+    /// Nothing is taken at all before this time.
+    pub(super) strict_until: Timestamp,
     pub(super) pending: Option<PendingTake>,
     /// Cost of the calls that wait for the take in flight.
     pub(super) waiting: u64,
@@ -62,6 +64,7 @@ impl<C> Lease<C> {
             began: local,
             used: local,
             quiet_until: local,
+            strict_until: local,
             pending: None,
             waiting: 0,
             woken: 0,

@@ -73,7 +73,8 @@
 //! Tokens in a slice cannot be spent by other nodes. Each node holds at most half the burst divided
 //! by the number of nodes, plus less than the cost of one call, so all together hold about half.
 //! Quotas for which that is less than eight tokens are not leased, nor are algorithms other than
-//! token buckets and meters: their calls ask Redis.
+//! token buckets and meters: their calls ask Redis. So do those of a caller whose quota has moved,
+//! until what it had spent has run off: a slice could not be given back to several quotas.
 
 mod bucket;
 mod bucket_word;

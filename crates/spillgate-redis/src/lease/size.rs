@@ -103,13 +103,13 @@ mod tests {
 
     use super::*;
     use crate::Terms;
-    use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+    use crate::effective_quota::EffectiveQuota;
 
     const START: Timestamp = Timestamp::from_secs(1000);
 
     fn bucket(quota: &str) -> Bucket {
         let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
-        Bucket::of(&EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap()).unwrap()
+        Bucket::of(&EffectiveQuota::of(terms).unwrap()).unwrap()
     }
 
     /// The sizes of takes by a caller who asks for one token every so often, for as long as

@@ -153,7 +153,6 @@ impl Slice {
             name,
             old: state(self.end),
             new: state(self.at),
-            keeps_base: true,
             expires: (!terms.is_override).then(|| busy + margin),
         }
     }

@@ -134,7 +134,6 @@ impl<C: Named> SliceReturn<C> {
             name: self.name(),
             old: state(word.to_bits()),
             new: state(at),
-            keeps_base: true,
             expires: (!self.effective.terms.is_override).then(|| busy + margin),
         })
     }

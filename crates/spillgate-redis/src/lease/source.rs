@@ -65,4 +65,7 @@ pub(crate) struct Taken {
     pub(crate) word: Word,
     /// Whether anything was taken.
     pub(crate) is_granted: bool,
+    /// True if the caller's quota has moved, and its word does not tell all that was spent: what is
+    /// not spent of a slice could not be given back.
+    pub(crate) is_moving: bool,
 }

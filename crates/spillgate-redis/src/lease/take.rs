@@ -19,6 +19,9 @@ const QUIET: Duration = Duration::from_millis(100);
 /// How long nothing is taken ahead after a take.
 const AHEAD: Duration = Duration::from_millis(50);
 
+/// How long nothing is taken of a bucket whose quota has moved.
+const MOVING: Duration = Duration::from_secs(1);
+
 /// As many times `least` as available, up to `most`.
 #[derive(Clone, Copy)]
 struct Amount {
@@ -47,7 +50,7 @@ impl<C: Named + Clone> Lease<C> {
         nodes: NonZeroU32,
         local: Timestamp,
     ) -> Option<(PendingTake, TakeRequest<C>)> {
-        let bucket = self.bucket?;
+        let bucket = self.bucket.filter(|_| local >= self.strict_until)?;
         let share = bucket.most_held(nodes)?;
         // What is spent at once is not held: by this call, and by those that wait for it.
         let others = self.waiting.saturating_add(self.woken).max(self.waited);
@@ -79,7 +82,7 @@ impl<C: Named + Clone> Lease<C> {
         nodes: NonZeroU32,
         local: Timestamp,
     ) -> Option<(PendingTake, TakeRequest<C>)> {
-        let bucket = self.bucket?;
+        let bucket = self.bucket.filter(|_| local >= self.strict_until)?;
         let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
         let most = self.size.next(&bucket, cost).min(room);
         // A nearly empty bucket is left to those who have nothing: a few tokens at a time would
@@ -130,6 +133,10 @@ impl<C: Named + Clone> Lease<C> {
                 return TakeOutcome::Failed(error);
             }
         };
+        if taken.is_moving {
+            self.strict_until = local + MOVING;
+            return TakeOutcome::Again;
+        }
         if !taken.effective.is_like(&self.effective) {
             self.adopt(taken.effective, local);
             return TakeOutcome::Again;

@@ -61,7 +61,7 @@ pub fn encode_entry(entry: &Entry) -> Result<Argument> {
     let mut argument = Argument::from_slice(&terms.to_bytes());
     put(&mut argument, &[fresh.to_bits()]);
     argument.extend([action as u8, u8::from(is_shadow), u8::from(is_kept), number]);
-    put_layout(&mut argument, layout, terms.quota.amount());
+    put_layout(&mut argument, layout);
     put(&mut argument, &amounts);
     Ok(argument)
 }
@@ -127,13 +127,12 @@ fn writes_nothing(op: Op) -> bool {
     )
 }
 
-/// The parameters of a counter. Those of a bucket are in its amounts. `slowest` is the refill of
-/// the slowest tier, which is idle last.
-fn put_layout(argument: &mut Argument, layout: Layout, slowest: u64) {
+/// The parameters of a counter. Those of a bucket are in its amounts.
+fn put_layout(argument: &mut Argument, layout: Layout) {
     match layout {
         Layout::IntervalBucket { quantum, count_bits, period, amount, burst } => {
             argument.push(count_bits as u8);
-            put(argument, &[quantum, period, amount, burst, slowest]);
+            put(argument, &[quantum, period, amount, burst]);
         }
         Layout::FixedWindow { quantum, count_bits, length, limit } => {
             argument.push(count_bits as u8);
@@ -161,13 +160,12 @@ pub fn override_clock(now: Timestamp, margin: Duration) -> Argument {
 
 /// The arguments of an [exchange](crate::script::EXCHANGE).
 #[must_use]
-pub fn exchange(exchange: &Exchange) -> [Argument; 4] {
-    let bytes = |state: Option<State>| {
-        state.map_or_else(Argument::new, |state| Argument::from_slice(&state.to_bytes()))
+pub fn exchange(exchange: &Exchange) -> [Argument; 3] {
+    let bytes = |state: &Option<State>| {
+        state.as_ref().map_or_else(Argument::new, |state| Argument::from_slice(&state.to_bytes()))
     };
     let expires = exchange.expires.map_or_else(Argument::new, millis);
-    let keeps_base = Argument::from_slice(if exchange.keeps_base { b"1" } else { b"" });
-    [bytes(exchange.old), bytes(exchange.new), expires, keeps_base]
+    [bytes(&exchange.old), bytes(&exchange.new), expires]
 }
 
 /// A TTL in milliseconds: at least one, since Redis refuses zero.

@@ -2,7 +2,7 @@ use smallvec::SmallVec;
 use spillgate::Timestamp;
 use spillgate::algorithm::Word;
 
-use super::state::{FIRST_VERSION, FORGET, LATER, corrupt, newer};
+use super::state::{corrupt, expect_version};
 use crate::backend::{Alive, BackendError, Fault, Found, Reply, Result};
 use crate::{Fingerprint, State};
 
@@ -39,22 +39,26 @@ pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive> {
     Ok(Alive { count, others, other_prefixes: 0 })
 }
 
+/// The version of a birth.
+const BORN_VERSION: u8 = 1;
+
 /// Decodes when a limit was [first used](crate::script::BORN).
 ///
 /// # Errors
 ///
 /// If it is malformed, or of another version.
 pub fn born(bytes: &[u8]) -> Result<Timestamp> {
+    expect_version("birth", bytes, BORN_VERSION)?;
     let mut rest = Rest(bytes);
-    match rest.byte() {
-        Ok(FIRST_VERSION) => {}
-        Ok(version) if (FIRST_VERSION + 1..=*LATER.end()).contains(&version) => {
-            return Err(newer("birth", version, FORGET));
-        }
-        _ => return Err(corrupt("birth of a limit", bytes.len())),
+    let mut born = || {
+        let version = rest.byte()?;
+        let born = rest.moment()?;
+        rest.end().map(|()| (version, born))
+    };
+    match born() {
+        Ok((BORN_VERSION, born)) => Ok(born),
+        _ => Err(corrupt("birth of a limit", bytes.len())),
     }
-    let born = rest.moment().and_then(|born| rest.end().map(|()| born));
-    born.map_err(|_| corrupt("birth of a limit", bytes.len()))
 }
 
 /// The rest of a reply.
@@ -66,7 +70,8 @@ impl<'a> Rest<'a> {
             0 => Found::Passed(Word::from_bits(self.number()?)),
             1 => Found::Denied(Word::from_bits(self.number()?)),
             2 => {
-                let length = self.byte()?;
+                let [high, low] = self.array()?;
+                let length = u16::from_be_bytes([high, low]);
                 Found::Other(State::from_bytes(self.take(length.into())?)?)
             }
             3 => Found::Gone,

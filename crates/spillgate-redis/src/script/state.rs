@@ -2,30 +2,23 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use spillgate::account::SavedPile;
 use spillgate::algorithm::Word;
-use spillgate::{AlgorithmKind, Quota};
+use spillgate::{AlgorithmKind, Quota, Timestamp};
 
 use crate::backend::{BackendError, Fault, Result};
-use crate::{Base, State, Terms};
+use crate::state::Past;
+use crate::{State, Terms};
 
-/// The version of this format. Raise it when the bytes change their meaning, and keep reading the
-/// previous one: nodes of both run side by side during an upgrade.
-///
-/// Version 1 has neither tiers that share a state nor bases. States without them are still written
-/// so.
-pub(super) const VERSION: u8 = 2;
+/// The version of this format. Raise it when the bytes change their meaning: another one is
+/// refused.
+pub(super) const VERSION: u8 = 3;
 
-/// The version of what has not changed since the first.
-pub(super) const FIRST_VERSION: u8 = 1;
-
-/// First bytes of later versions. Texts of other programs begin with none of these.
-pub(super) const LATER: RangeInclusive<u8> = VERSION + 1..=31;
+/// First bytes of all versions. Texts of other programs begin with none of these.
+pub(super) const VERSIONS: RangeInclusive<u8> = 1..=31;
 
 /// Flag in the byte of the kind: an override.
 const OVERRIDE: u8 = 0x80;
-
-/// Flag in the byte of the kind: tiers.
-const TIERED: u8 = 0x40;
 
 /// Bytes of a quota: amount, period in nanoseconds (zero if it never refills) and burst, 8 each.
 pub(super) const QUOTA_BYTES: usize = 24;
@@ -56,60 +49,45 @@ impl Terms {
     /// never refills) and burst (8).
     pub const BYTES: usize = 2 + QUOTA_BYTES;
 
-    /// The terms as stored. Redis compares them without the version.
+    /// The terms as stored.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        bytes[0] = self.version();
-        bytes[1] =
-            self.kind as u8 | flag(self.is_override, OVERRIDE) | flag(self.is_tiered, TIERED);
+        bytes[0] = VERSION;
+        bytes[1] = self.kind as u8 | if self.is_override { OVERRIDE } else { 0 };
         bytes[2..].copy_from_slice(&quota_to_bytes(&self.quota));
         bytes
     }
 
-    /// The first version with such terms.
-    fn version(&self) -> u8 {
-        if self.is_tiered { VERSION } else { FIRST_VERSION }
-    }
-
     /// The stored terms, if valid.
     pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        Self::read(bytes).filter(|terms| terms.version() == bytes[0])
-    }
-
-    /// The same for any version.
-    fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        let [_, kind, quota @ ..] = bytes;
+        let [version, kind, quota @ ..] = bytes;
         let terms = Self {
-            kind: *AlgorithmKind::ALL.get(usize::from(kind & !(OVERRIDE | TIERED)))?,
+            kind: *AlgorithmKind::ALL.get(usize::from(kind & !OVERRIDE))?,
             quota: quota_from_bytes(quota)?,
             is_override: kind & OVERRIDE != 0,
-            is_tiered: kind & TIERED != 0,
         };
-        let can_be = !(terms.is_override && terms.is_tiered) && terms.algorithm().is_ok();
-        can_be.then_some(terms)
+        (*version == VERSION && terms.algorithm().is_ok()).then_some(terms)
     }
 }
 
-impl State {
-    /// Bytes of a state without a base: terms and word (8).
-    pub const BYTES: usize = Terms::BYTES + 8;
+/// The bytes of a state.
+type Bytes = SmallVec<[u8; State::BYTES]>;
 
-    /// Bytes with a base, which follows: terms, word (8), and when it is idle (8).
-    pub const BYTES_WITH_BASE: usize = 2 * Self::BYTES + 8;
+impl State {
+    /// Bytes of a state whose word tells all: terms and word (8). What was spent under several
+    /// quotas follows: debt (8), when it was written (8) and began (8), and of each quota itself
+    /// (24), word (8) and lag in nanoseconds (8).
+    pub const BYTES: usize = Terms::BYTES + 8;
 
     /// The state as stored.
     #[must_use]
-    pub fn to_bytes(&self) -> SmallVec<[u8; Self::BYTES_WITH_BASE]> {
-        let mut bytes = SmallVec::new();
+    pub fn to_bytes(&self) -> Bytes {
+        let mut bytes = Bytes::new();
         bytes.extend(self.terms.to_bytes());
         bytes.extend(self.word.to_bits().to_be_bytes());
-        if let Some(base) = &self.base {
-            bytes[0] = VERSION;
-            bytes.extend(base.terms.to_bytes());
-            bytes.extend(base.word.to_bits().to_be_bytes());
-            bytes.extend(base.idle_at.to_be_bytes());
+        if let Some(past) = &self.past {
+            past.put_bytes(&mut bytes);
         }
         bytes
     }
@@ -120,47 +98,76 @@ impl State {
     ///
     /// If it is of another version, or invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        match bytes.first() {
-            Some(version) if LATER.contains(version) => Err(newer("state", *version, FORGET)),
-            _ => Self::read(bytes).ok_or_else(|| corrupt("state of a caller", bytes.len())),
+        expect_version("state", bytes, VERSION)?;
+        Self::read(bytes).ok_or_else(|| corrupt("state of a caller", bytes.len()))
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (terms, bytes) = bytes.split_first_chunk()?;
+        let (word, past) = number(bytes)?;
+        let (terms, word) = (Terms::from_bytes(terms)?, Word::from_bits(word));
+        let past = if past.is_empty() { None } else { Some(Box::new(Past::read(past, terms)?)) };
+        Some(Self { terms, word, past })
+    }
+}
+
+impl Past {
+    fn put_bytes(&self, bytes: &mut Bytes) {
+        for number in [self.debt.to_bits(), self.at.as_nanos(), self.since.as_nanos()] {
+            bytes.extend(number.to_be_bytes());
+        }
+        for pile in &self.piles {
+            bytes.extend(quota_to_bytes(&pile.quota));
+            bytes.extend(pile.word.to_bits().to_be_bytes());
+            let lag = u64::try_from(pile.lag.as_nanos()).unwrap_or(u64::MAX);
+            bytes.extend(lag.to_be_bytes());
         }
     }
 
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (terms, rest) = bytes.split_first_chunk()?;
-        let (word, base) = rest.split_first_chunk()?;
-        let base = if base.is_empty() { None } else { Some(Base::read(base)?) };
-        let terms = match base {
-            None => Terms::from_bytes(terms)?,
-            Some(_) if terms[0] == VERSION => Terms::read(terms)?,
-            Some(_) => return None,
-        };
-        Some(Self { terms, word: Word::from_bits(u64::from_be_bytes(*word)), base })
+    fn read(bytes: &[u8], terms: Terms) -> Option<Self> {
+        let (debt, bytes) = number(bytes)?;
+        let (at, bytes) = moment(bytes)?;
+        let (since, mut rest) = moment(bytes)?;
+        let mut piles = Vec::new();
+        while !rest.is_empty() {
+            let (quota, bytes) = rest.split_first_chunk()?;
+            let (word, bytes) = number(bytes)?;
+            let (lag, bytes) = number(bytes)?;
+            let quota = quota_from_bytes(quota)?;
+            Terms::new(terms.kind, quota).algorithm().ok()?;
+            let (word, lag) = (Word::from_bits(word), Duration::from_nanos(lag));
+            piles.push(SavedPile { quota, word, lag });
+            rest = bytes;
+        }
+        Some(Self { debt: Word::from_bits(debt), at, since, piles })
     }
 }
 
-impl Base {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (terms, bytes) = bytes.split_first_chunk()?;
-        let (word, bytes) = bytes.split_first_chunk()?;
-        Some(Self {
-            terms: Terms::from_bytes(terms)?,
-            word: Word::from_bits(u64::from_be_bytes(*word)),
-            idle_at: u64::from_be_bytes(bytes.try_into().ok()?),
-        })
-    }
+/// The number that begins bytes, and the rest.
+pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_be_bytes(*number), rest))
 }
 
-/// What to do about it.
-pub(super) const FORGET: &str = "; to delete it, reset the caller";
+/// The same for a time.
+pub(super) fn moment(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
+    let (nanos, rest) = number(bytes)?;
+    (nanos <= Timestamp::MAX.as_nanos()).then(|| (Timestamp::from_nanos(nanos), rest))
+}
 
-/// A value of a later version.
-pub(super) fn newer(what: &str, version: u8, remedy: &str) -> BackendError {
-    let text = format!(
-        "Redis stores a {what} of version {version}, which this version cannot read; upgrade this \
-         node, or give it a prefix of its own{remedy}"
-    );
-    BackendError::new(Fault::NewerState, text)
+/// Refuses a value of another version.
+pub(super) fn expect_version(what: &str, bytes: &[u8], known: u8) -> Result<()> {
+    match bytes.first() {
+        Some(version) if *version != known && VERSIONS.contains(version) => {
+            let text = format!(
+                "Redis stores a {what} of version {version}, and this program reads only version \
+                 {known}: stop the programs of the other version and delete the keys that begin \
+                 with the prefix, or use another prefix; to delete only this {what}, reset the caller"
+            );
+            Err(BackendError::new(Fault::OtherVersion, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A value of no version.

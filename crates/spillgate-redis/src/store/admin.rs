@@ -5,8 +5,9 @@ use spillgate_policy::store::Store;
 use spillgate_policy::{Error, Key};
 
 use super::RedisStore;
-use super::core::{Caller, StoreCore, TRIES, unsettled};
+use super::core::{Caller, StoreCore, unsettled};
 use super::limits::{RedisLimits, limit_error, store_error};
+use super::settle::Correction;
 use crate::State;
 use crate::backend::{Backend, Found, Op, Result};
 use crate::effective_quota::EffectiveQuota;
@@ -60,7 +61,7 @@ impl<B: Backend> RedisStore<B> {
 impl<B: Backend> StoreCore<B> {
     /// Resets a caller to a fresh state, even if the stored one cannot be read.
     async fn reset(&self, mut caller: Caller) -> Result<()> {
-        match self.apply(&mut caller, |_| Op::Reset).await {
+        match self.correct(&mut caller, Correction::Reset, false).await {
             Ok(_) => {}
             Err(why) if why.is_unreadable() => self.delete(&mut caller).await?,
             Err(why) => return Err(why),
@@ -70,7 +71,7 @@ impl<B: Backend> StoreCore<B> {
         Ok(())
     }
 
-    /// Deletes the unreadable state of a caller, corrupt or of a later version, and that of its limit.
+    /// Deletes the unreadable state of a caller, corrupt or of another version, and that of its limit.
     async fn delete(&self, caller: &mut Caller) -> Result<()> {
         let sent = self.local();
         self.backend.forget(caller.name).await?;
@@ -81,20 +82,27 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Changes the quota of a caller and converts what it has spent. Other nodes learn of it with their
+    /// Changes the quota of a caller. Other nodes learn of it with their
     /// next call for that caller.
     async fn set_override(&self, caller: Caller, wanted: &EffectiveQuota) -> Result<()> {
-        for _ in 0..TRIES {
+        let mut attempts = self.attempts(caller.name);
+        while attempts.next().await {
             let (now, stored) = self.read(&caller).await?;
+            let has_own = |state: &State| state.terms.is_override;
             let new = match &stored {
-                Some(stored) => Some(caller.translated(stored, wanted, now)?),
+                // There is none to be removed.
+                Some(stored) if !wanted.terms.is_override && !has_own(stored) => None,
+                Some(stored) => {
+                    let mut account = caller.account(stored, wanted, now)?;
+                    Some(State::of(&mut account, wanted.terms, now))
+                }
                 // An absent state has the terms of the policy anyway.
                 None if !wanted.terms.is_override => None,
-                None => Some(State::new(wanted.terms, caller.fresh(wanted, &self.backend).await?)),
+                None => Some(wanted.state(caller.fresh(wanted, &self.backend).await?)),
             };
-            let is_there = match new {
-                Some(new) if stored != Some(new) => {
-                    self.exchange(caller.name, stored, new, now).await?
+            let is_there = match &new {
+                Some(new) if stored.as_ref() != Some(new) => {
+                    self.exchange(caller.name, stored.as_ref(), new, now).await?
                 }
                 _ => true,
             };

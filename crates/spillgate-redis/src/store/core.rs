@@ -3,12 +3,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate::algorithm::{Algorithm, Word};
+use spillgate::algorithm::Word;
 use spillgate::{Clock, Timestamp};
 use spillgate_policy::Key;
 use spillgate_policy::store::Spend;
 
 use super::Settings;
+use super::account::{TRIES, Turns};
 use super::acquired::Claims;
 use super::last_words::LastWords;
 use super::limits::Limit;
@@ -18,7 +19,7 @@ use super::refunds::Refunds;
 use super::returning::Returning;
 use super::unreported::Unreported;
 use crate::backend::{Backend, BackendError, Exchange, Fault, Result};
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::stats::StoreCounters;
 use crate::{Name, State};
 
@@ -34,6 +35,7 @@ pub(crate) struct StoreCore<B> {
     pub(super) nodes: Nodes,
     pub(super) claims: Claims,
     pub(super) counters: StoreCounters,
+    pub(super) turns: Turns,
     pub(super) margin: Duration,
 }
 
@@ -42,16 +44,12 @@ pub(crate) struct StoreCore<B> {
 pub(crate) struct Caller {
     pub(super) limit: Arc<Limit>,
     pub(super) name: Name,
-    pub(super) tier: Option<usize>,
     /// The quota of the policy, or the one that came with the call. A call's quota keeps the terms of
     /// the limit: Redis stores a time, which means the same under the quota of the next call.
     pub(super) by_policy: EffectiveQuota,
     /// The override set at run time, as far as this node knows.
     pub(super) by_override: Option<EffectiveQuota>,
 }
-
-/// Attempts before giving up because the stored terms keep changing.
-pub(super) const TRIES: usize = 8;
 
 /// Callers with an override that a node remembers.
 const OVERRIDES: usize = 16_384;
@@ -69,6 +67,7 @@ impl<B: Backend> StoreCore<B> {
             nodes: Nodes::new(settings),
             claims: Claims::default(),
             counters: StoreCounters::default(),
+            turns: Turns::default(),
             margin: settings.margin,
         }
     }
@@ -99,7 +98,7 @@ impl<B: Backend> StoreCore<B> {
     pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
         let name = limit.caller(key);
         let (by_policy, by_override) = (*limit.quota_for(key), self.overrides.get(name, local));
-        Caller { limit: Arc::clone(limit), name, tier: key.tier(), by_policy, by_override }
+        Caller { limit: Arc::clone(limit), name, by_policy, by_override }
     }
 
     /// The caller of a spend, under the quota that came with the call if there is one.
@@ -108,11 +107,10 @@ impl<B: Backend> StoreCore<B> {
             return self.caller(limit, &spend.key, local);
         };
         let (limit, name) = (Arc::clone(limit), limit.caller(&spend.key));
-        Caller { limit, name, tier: None, by_policy, by_override: None }
+        Caller { limit, name, by_policy, by_override: None }
     }
 
-    /// Learns from a state under other terms whether the caller has an override. If it has none, the
-    /// state is to be converted.
+    /// Learns from a state whether the caller has an override.
     pub(super) fn learn_override(
         &self,
         caller: &mut Caller,
@@ -140,35 +138,7 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Replaces a stored state by its [conversion](Caller::translated). If it has changed meanwhile,
-    /// the next reply shows it.
-    pub(super) async fn convert_stored(
-        &self,
-        caller: &Caller,
-        stored: &State,
-        new: &State,
-        now: Timestamp,
-    ) -> Result<()> {
-        if stored != new && self.exchange(caller.name, Some(*stored), *new, now).await? {
-            self.counters.carried_over.add(1);
-        }
-        Ok(())
-    }
-
-    /// Replaces a whole state, and returns whether the old one was still there.
-    pub(super) async fn exchange(
-        &self,
-        name: Name,
-        old: Option<State>,
-        new: State,
-        now: Timestamp,
-    ) -> Result<bool> {
-        let expires = self.expires(&new, now);
-        let exchange = Exchange { name, old, new: Some(new), keeps_base: false, expires };
-        self.backend.exchange(&exchange).await
-    }
-
-    /// An exchange of words under the same terms, whatever the base.
+    /// An exchange of words under the same terms.
     pub(super) fn exchange_of_words(
         &self,
         name: Name,
@@ -177,25 +147,7 @@ impl<B: Backend> StoreCore<B> {
         now: Timestamp,
     ) -> Exchange {
         let [old, new] = words.map(|word| effective.state(word));
-        let expires = self.expires(&new, now);
-        Exchange { name, old: Some(old), new: Some(new), keeps_base: true, expires }
-    }
-
-    /// The TTL of a state: until nothing is spent in any tier, nor in its base, so that it means the
-    /// same as an absent one. Overrides do not expire.
-    fn expires(&self, state: &State, now: Timestamp) -> Option<Duration> {
-        if state.terms.is_override {
-            return None;
-        }
-        let idle_after = state.terms.algorithm().ok()?.reset_after(state.word, now)?;
-        let base_after = match state.base.map(|base| base.idle_at) {
-            None => Duration::ZERO,
-            Some(0) => return None,
-            Some(millis) => {
-                Duration::from_millis(millis).saturating_sub(Duration::from_nanos(now.as_nanos()))
-            }
-        };
-        Some(idle_after.max(base_after) + self.margin)
+        self.exchange_of(name, Some(&old), &new, now)
     }
 }
 
@@ -227,20 +179,20 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// The quota of a stored state, as one of the caller's own.
+/// The quota of a stored state.
 pub(super) fn stored_quota(stored: &State) -> Result<EffectiveQuota> {
-    EffectiveQuota::of(stored.terms, QuotaOwner::Caller).map_err(|why| uncountable(&why))
+    EffectiveQuota::of(stored.terms).map_err(|why| uncountable(&why))
 }
 
 pub(super) fn uncountable(why: &spillgate::Error) -> BackendError {
     BackendError::new(Fault::Nonsense, format!("Redis stores an invalid quota: {why}"))
 }
 
-/// The stored terms changed each time.
+/// The stored state changed each time.
 pub(super) fn unsettled(limit: &Limit) -> BackendError {
     let text = format!(
-        "other nodes changed the quota of a caller under limit {:?} {TRIES} times during one call; \
-         give all nodes the same policy",
+        "others changed what a caller has spent under limit {:?} {TRIES} times during one call; if \
+         nodes have different policies, give all the same",
         limit.name()
     );
     BackendError::new(Fault::Unready, text)

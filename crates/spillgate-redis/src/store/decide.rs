@@ -51,7 +51,9 @@ impl<B: Backend> DecideRequest<'_, B> {
 
     /// True if it spends in several places, so that it must not end between them.
     fn is_divided(&self, batches: &Batches) -> bool {
-        batches.enforced.len() + usize::from(!self.leased.is_empty()) > 1
+        let is_in_rounds =
+            self.pending.len() > 1 && self.pending.iter().any(|pending| pending.account.is_some());
+        is_in_rounds || batches.enforced.len() + usize::from(!self.leased.is_empty()) > 1
     }
 }
 
@@ -139,6 +141,7 @@ impl<B: Backend> RedisStore<B> {
                 is_shadow: spend.is_shadow,
                 in_flight: None,
                 reply: None,
+                account: None,
             }
         };
         let pending = spends.iter().enumerate().map(pending).collect();
@@ -208,7 +211,7 @@ impl<B: Backend> RedisStore<B> {
         // It may become divided, if its slot is being moved.
         while !call.is_divided(batches) {
             let DecideRequest { pending, failure, .. } = call;
-            if let Some(passes) = self.core.run_script(pending, failure, batches, 0).await {
+            if let Some(passes) = self.core.run_script(pending, failure, batches, 0, false).await {
                 return Ok(passes);
             }
         }

@@ -25,11 +25,9 @@ impl<B: Backend> RedisStore<B> {
         lifetime: Duration,
     ) -> Result<()> {
         let limit = limits.limit(spend.limit);
-        // Not the override, which may be removed before it is settled.
-        let EffectiveQuota { terms, quota, .. } = *limit.quota_for(&spend.key);
         let deposit = Deposit {
-            terms,
-            quota,
+            // Not the override, which may be removed before it is settled.
+            terms: limit.quota_for(&spend.key).terms,
             limit: limit.id(),
             caller: limit.caller(&spend.key),
             reserved: spend.cost,
@@ -59,7 +57,7 @@ impl<B: Backend> RedisStore<B> {
         let last = self.core.overrides.last(limit.caller(&spend.key)).flatten();
         let mut known = limit.quota_of_call(spend).into_iter().chain([own]).chain(last);
         let effective = known.find(|effective| effective.algorithm == spent.algorithm)?;
-        Some(Paid::new(&effective, &spent))
+        Some(Paid { quota: effective.quota, word: spent.word, at: spent.at })
     }
 
     fn deposit_of(&self, id: u128) -> Name {
@@ -101,11 +99,15 @@ impl<B: Backend> StoreCore<B> {
     /// The caller of a reservation, if its limit still counts the same.
     fn depositor(&self, limits: &[Arc<Limit>], deposit: &Deposit) -> Option<Caller> {
         let limit = Arc::clone(limits.iter().find(|limit| limit.id() == deposit.limit)?);
-        let (name, by_policy) =
-            (deposit.caller, EffectiveQuota::by(deposit.terms, deposit.quota).ok()?);
+        let by_policy = match deposit.spent() {
+            Some(spent) if limit.is_by_call => {
+                EffectiveQuota { algorithm: spent.algorithm, ..limit.base }
+            }
+            _ => limit.quota_or_override_with(&deposit.terms).unwrap_or(limit.base),
+        };
+        let name = deposit.caller;
         let by_override = self.overrides.get(name, self.local());
-        let tier = limit.tier_with(&deposit.quota);
-        Some(Caller { limit, name, tier, by_policy, by_override })
+        Some(Caller { limit, name, by_policy, by_override })
     }
 }
 

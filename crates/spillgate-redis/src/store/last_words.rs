@@ -235,6 +235,7 @@ impl LastWord {
 
     /// Converts the word to the share of one of `nodes`, by this node's clock. A bucket keeps the time at
     /// which it is full: its share refills more slowly, but is smaller. Counts are divided, and rounded up.
+    /// What was spent under another quota is taken over in tokens first.
     pub(super) fn in_share(
         &self,
         effective: &EffectiveQuota,
@@ -243,14 +244,18 @@ impl LastWord {
         local: Timestamp,
     ) -> Word {
         let nothing = share.fresh(local);
-        let is_alike = self.terms == effective.terms;
-        let whole = if is_alike { Ok(effective.algorithm) } else { self.terms.algorithm() };
-        let Ok(whole) = whole else { return nothing };
-        let now = self.sample.earliest(local);
-        let word = whole.debit_up_to(self.word, now, self.in_flight, whole.deepest());
+        let (now, whole) = (self.sample.earliest(local), &effective.algorithm);
+        let word = match self.terms == effective.terms {
+            true => self.word,
+            false => match self.terms.algorithm() {
+                Ok(old) => whole.carry_over(self.word, now, &old),
+                Err(_) => return nothing,
+            },
+        };
+        let word = whole.debit_up_to(word, now, self.in_flight, whole.deepest());
         match whole.layout() {
             Layout::Bucket { refills: true, .. } => {
-                share.keep(whole.rebase(word, now, local), local, &whole)
+                share.keep(whole.rebase(word, now, local), local, whole)
             }
             _ => {
                 let owed = whole.owed(word, now).div_ceil(nodes.get().into());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, Word};
 
-use super::core::{Caller, StoreCore, TRIES, unsettled};
+use super::account::Change;
+use super::core::{Caller, StoreCore, unsettled};
 use crate::Name;
 use crate::backend::{self, Backend, Exchange, Found, Op, Result};
 use crate::clock_sample::ClockSample;
@@ -51,7 +52,8 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
         };
         self.report(caller.name).await?;
         let _in_flight = self.words.track(caller.name, most);
-        for _ in 0..TRIES {
+        let mut attempts = self.attempts(caller.name);
+        while attempts.next().await {
             let effective = *caller.effective();
             let is_other = !effective.is_like(wanted);
             let op = if is_other { Op::Look } else { Op::Take { least, most } };
@@ -59,7 +61,13 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
             let (algorithm, sent) = (effective.algorithm, self.local());
             let reply = self.backend.run(&[effective.entry(caller.name, fresh, op)]).await?;
             let sample = ClockSample { sent, received: self.local(), now: reply.now };
-            let taken = |effective, word, is_granted| Taken { sample, effective, word, is_granted };
+            let taken = |effective, word, is_granted| Taken {
+                sample,
+                effective,
+                word,
+                is_granted,
+                is_moving: false,
+            };
             match reply.answers.first() {
                 Some(Found::Passed(word)) => {
                     self.confirm_override(&caller, sent);
@@ -83,13 +91,17 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
                 Some(Found::Other(stored)) => {
                     self.learn_override(&mut caller, stored, sent)?;
                     let (effective, now) = (*caller.effective(), sample.now);
-                    let new = caller.translated(stored, &effective, now)?;
-                    let is_refused = effective.algorithm.remaining(new.word, now) < least;
-                    let is_found = effective.is_like(wanted);
-                    if !is_found || (is_refused && effective.terms != stored.terms) {
-                        return Ok(taken(effective, new.word, false));
+                    let mut account = caller.account(stored, &effective, now)?;
+                    let word = account.word();
+                    if !effective.is_like(wanted) {
+                        return Ok(taken(effective, word, false));
                     }
-                    self.convert_stored(&caller, stored, &new, now).await?;
+                    if !account.is_settled(now) {
+                        return Ok(Taken { is_moving: true, ..taken(effective, word, false) });
+                    }
+                    let new = effective.state(account.word());
+                    let change = Change { old: stored.clone(), new };
+                    self.change(caller.name, &change, now).await?;
                 }
                 Some(Found::Gone) => self.forget_override(&mut caller, sent),
                 None => break,

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::local_tables::{LocalTables, has_local_table};
 use crate::backend::{Backend, BackendError, Fault, Result};
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::hold::{HeldLimit, HeldLimits, permits_of};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
@@ -73,18 +73,9 @@ impl Limit {
     fn open(spec: &LimitSpec, secret: &Secret, local: Option<usize>) -> Result<Self, Error> {
         let limit_error = |why: spillgate::Error| limit_error(&spec.name, &why);
         let kind = spec.algorithm;
-        let quotas: Vec<_> =
-            [spec.quota].into_iter().chain(spec.tiers.iter().map(|(_, quota)| *quota)).collect();
-        // Quotas of tiers share one word.
-        kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(limit_error)?;
-        let alone = Terms::new(kind, spec.quota);
-        let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
-        let terms = tiered.unwrap_or(alone);
-        let effective = |quota: &Quota| EffectiveQuota::by(terms, *quota).map_err(limit_error);
-        let own = |own: &OverrideSpec| {
-            let effective = EffectiveQuota::of(Terms::new(kind, own.quota), QuotaOwner::Caller);
-            Ok((own.key.as_bytes().into(), effective.map_err(limit_error)?))
-        };
+        let effective =
+            |quota: &Quota| EffectiveQuota::of(Terms::new(kind, *quota)).map_err(limit_error);
+        let own = |own: &OverrideSpec| Ok((own.key.as_bytes().into(), effective(&own.quota)?));
         Ok(Self {
             name: spec.name.as_str().into(),
             names: secret.names(&spec.name, &spec.per, spec.algorithm),
@@ -100,7 +91,7 @@ impl Limit {
             born: OnceCell::new(),
             is_by_call: spec.is_by_call,
             max_debt: spec.max_debt,
-            is_cut: spec.max_debt == Some(0) && spec.tiers.is_empty() && !spec.is_by_call,
+            is_cut: spec.max_debt == Some(0) && !spec.is_by_call,
             is_leased: spec.sharing == Sharing::Leased,
             outage: spec.outage,
             hold: None,
@@ -116,7 +107,7 @@ impl Limit {
             name: "test".into(),
             names: Secret::public().names("test", "key", terms.kind),
             kind: terms.kind,
-            base: EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap(),
+            base: EffectiveQuota::of(terms).unwrap(),
             tiers: Box::default(),
             overrides: HashMap::new(),
             starts_empty: false,
@@ -159,7 +150,7 @@ impl Limit {
         permits_of(&self.quota_for(key).quota)
     }
 
-    /// The quota that came with the call, in words of the limit.
+    /// The quota that came with the call, in words of the limit, which are times.
     pub(super) fn quota_of_call(&self, spend: &Spend) -> Option<EffectiveQuota> {
         let call = spend.quota.as_ref()?;
         let (quota, algorithm) = (call.quota(), call.bucket().into());
@@ -176,17 +167,14 @@ impl Limit {
             None => Ok(shared),
             // The policy has an override of its own, which an override by the limit's quota
             // replaces.
-            Some(_) => Ok(EffectiveQuota {
-                owner: QuotaOwner::Limit,
-                ..self.override_quota(shared.quota)?
-            }),
+            Some(_) => self.override_quota(shared.quota),
         }
     }
 
     /// The quota of a caller with an override set at run time.
     pub(super) fn override_quota(&self, quota: Quota) -> Result<EffectiveQuota, spillgate::Error> {
         let terms = Terms { is_override: true, ..Terms::new(self.kind, quota) };
-        EffectiveQuota::of(terms, QuotaOwner::Caller)
+        EffectiveQuota::of(terms)
     }
 
     /// The override of the policy for this caller.
@@ -200,8 +188,16 @@ impl Limit {
         tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
     }
 
-    pub(super) fn tier_with(&self, quota: &Quota) -> Option<usize> {
-        self.tiers.iter().position(|tier| tier.quota == *quota)
+    /// The quota with these terms, of the limit itself or a tier.
+    pub(super) fn quota_with(&self, terms: &Terms) -> Option<EffectiveQuota> {
+        let mut all = std::iter::once(&self.base).chain(&self.tiers);
+        all.find(|own| own.terms == *terms).copied()
+    }
+
+    /// The same, or that of a caller that has its own by the policy.
+    pub(super) fn quota_or_override_with(&self, terms: &Terms) -> Option<EffectiveQuota> {
+        let own = || self.overrides.values().find(|own| own.terms == *terms).copied();
+        self.quota_with(terms).or_else(own)
     }
 
     /// When the limit was first used, if it starts empty.

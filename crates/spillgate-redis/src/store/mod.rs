@@ -1,5 +1,6 @@
 //! The store: limits shared by many nodes through Redis.
 
+mod account;
 mod acquired;
 mod admin;
 mod agreement;
@@ -27,7 +28,6 @@ mod settings;
 mod settle;
 mod share;
 mod strikes;
-mod translate;
 mod unreported;
 
 use std::sync::Arc;

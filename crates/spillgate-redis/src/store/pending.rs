@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillgate::Decision;
 use spillgate::algorithm::{Algorithm, Word};
+use spillgate::{Decision, Timestamp};
 use tokio::runtime::Handle;
 
+use super::account::Change;
 use super::batches::Batches;
-use super::core::{Caller, StoreCore, TRIES, unsettled};
+use super::core::{Caller, StoreCore, unsettled};
 use super::decide::is_out_of_time;
 use super::last_words::InFlight;
 use crate::State;
@@ -30,6 +31,15 @@ pub(super) struct PendingSpend {
     /// Held until it is answered.
     pub(super) in_flight: Option<InFlight>,
     pub(super) reply: Option<SpendReply>,
+    /// If the script leaves the caller alone.
+    pub(super) account: Option<Box<SpendOfAccount>>,
+}
+
+/// A spend of a caller whose state is replaced from here.
+pub(super) struct SpendOfAccount {
+    change: Change,
+    /// True once it was made.
+    is_made: bool,
 }
 
 /// The word before the spend, and whether the spend passes.
@@ -38,8 +48,16 @@ pub(super) struct SpendReply {
     pub(super) sample: ClockSample,
     pub(super) word: Word,
     pub(super) passes: bool,
-    /// The converted state, if Redis has one under other terms. Then nothing was written.
-    converted: Option<State>,
+}
+
+/// What a round of questions has come to.
+enum Round {
+    /// Everything was spent.
+    Spent,
+    /// One that is enforced is denied, and nothing was spent.
+    Denied,
+    /// Nothing was spent, and Redis must be asked again.
+    Again,
 }
 
 impl<B: Backend> StoreCore<B> {
@@ -53,7 +71,7 @@ impl<B: Backend> StoreCore<B> {
     ) -> bool {
         let mut place = 0;
         while let Some(start) = batches.enforced.get(place).map(|range| range.start) {
-            match self.run_script(pending, failure, batches, place).await {
+            match self.run_script(pending, failure, batches, place, true).await {
                 Some(true) => place += 1,
                 Some(false) => {
                     Box::pin(self.undo(&pending[..start])).await;
@@ -65,14 +83,16 @@ impl<B: Backend> StoreCore<B> {
         true
     }
 
-    /// Spends one batch. Returns false if Redis denies it, and `None` if its slot is being moved: then
-    /// it was not spent, and is now several batches.
+    /// Spends one batch. Returns false if Redis denies it, and `None` if it was not spent: its slot is
+    /// being moved, and it is now several batches; or it needs several calls, and may be dropped
+    /// between them unless it `runs_to_the_end`.
     pub(super) async fn run_script(
         self: &Arc<Self>,
         pending: &mut [PendingSpend],
         failure: &mut Option<BackendError>,
         batches: &mut Batches,
         place: usize,
+        runs_to_the_end: bool,
     ) -> Option<bool> {
         let Some(range) = batches.enforced.get(place).cloned() else { return Some(true) };
         if is_out_of_time(failure.as_ref()) {
@@ -80,7 +100,14 @@ impl<B: Backend> StoreCore<B> {
             return Some(true);
         }
         let batch = &mut pending[range.clone()];
-        match self.spend(batch).await {
+        let is_known = batch.iter().any(|pending| pending.account.is_some());
+        let once = if is_known { Ok(Round::Again) } else { self.spend_once(batch).await };
+        let spent = match once {
+            Ok(Round::Again) if batch.len() > 1 && !runs_to_the_end => return None,
+            Ok(Round::Again) => Box::pin(self.spend_in_rounds(batch)).await,
+            once => once.map(|once| matches!(once, Round::Spent)),
+        };
+        match spent {
             Ok(passes) => Some(passes),
             Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
                 batches.scatter(place, pending);
@@ -94,92 +121,288 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Spends a whole batch at one moment, or nothing if one that is enforced is denied. Returns
-    /// whether it was spent.
-    ///
-    /// States under other terms are converted first, but only to be spent. Writing the conversion of a
-    /// denied one could cut it to a smaller quota: while a policy is rolled out, two nodes with
-    /// different quotas would forgive in turns. A shadow spend denied this way is not retried.
+    /// Spends a whole batch, or nothing if one that is enforced is denied. Returns whether it was
+    /// spent.
     pub(super) async fn spend(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<bool> {
+        match self.spend_once(batch).await? {
+            Round::Again => Box::pin(self.spend_in_rounds(batch)).await,
+            once => Ok(matches!(once, Round::Spent)),
+        }
+    }
+
+    /// The same in one round trip, as nearly always: if the words of all callers tell all under the
+    /// quotas in force.
+    async fn spend_once(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<Round> {
         for pending in &*batch {
             self.report(pending.caller.name).await?;
         }
-        for _ in 0..TRIES {
-            let mut batch: SmallVec<[&mut PendingSpend; 2]> =
-                batch.iter_mut().filter(|pending| !pending.is_unconverted()).collect();
-            let mut entries: SmallVec<[Entry; 1]> = SmallVec::new();
-            for pending in &batch {
-                entries.push(pending.entry(&self.backend).await?);
-            }
-            if entries.is_empty() {
-                return Ok(true);
-            }
-            let sent = self.local();
-            let reply = self.backend.run(&entries).await?;
-            let sample = ClockSample { sent, received: self.local(), now: reply.now };
-            let mut is_other = false;
-            for (pending, found) in batch.iter_mut().zip(&reply.answers) {
-                self.apply_reply(pending, found, sample)?;
-                is_other |= matches!(found, Found::Other(_) | Found::Gone);
-            }
-            if batch.iter().any(|pending| pending.is_denied()) {
-                for pending in batch.iter_mut().filter(|pending| pending.is_denied()) {
-                    let Some(reply) = pending.reply.as_mut() else { continue };
-                    if reply.converted.is_none() && pending.caller.limit.is_cut {
-                        let (caller, now) = (&pending.caller, sample.now);
-                        reply.word = Box::pin(self.cut(caller, reply.word, now)).await;
-                    }
+        self.spend_by_script(batch).await
+    }
+
+    async fn spend_by_script(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<Round> {
+        let mut entries: SmallVec<[Entry; 1]> = SmallVec::new();
+        for pending in &*batch {
+            let op = Op::Spend { cost: pending.cost, is_shadow: pending.is_shadow };
+            entries.push(pending.entry(op, &self.backend).await?);
+        }
+        let sent = self.local();
+        let reply = self.backend.run(&entries).await?;
+        let sample = ClockSample { sent, received: self.local(), now: reply.now };
+        let is_plain = |found: &Found| matches!(found, Found::Passed(_) | Found::Denied(_));
+        if !reply.answers.iter().all(is_plain) {
+            return Box::pin(self.after_nothing_was_spent(batch, &reply.answers, sample)).await;
+        }
+        for (pending, found) in batch.iter_mut().zip(&reply.answers) {
+            self.note(pending, found, sample, matches!(found, Found::Passed(_)));
+        }
+        if !batch.iter().any(PendingSpend::is_denied) {
+            return Ok(Round::Spent);
+        }
+        self.cut_denied(batch, sample.now).await;
+        Ok(Round::Denied)
+    }
+
+    /// Notes what was found of a caller whose word tells all.
+    fn note(&self, pending: &mut PendingSpend, found: &Found, sample: ClockSample, passes: bool) {
+        if let Found::Passed(word) | Found::Denied(word) = *found {
+            self.confirm_override(&pending.caller, sample.sent);
+            (pending.reply, pending.account) = (Some(SpendReply { sample, word, passes }), None);
+        }
+    }
+
+    /// What follows if the script has left callers alone, and so has spent nothing.
+    async fn after_nothing_was_spent(
+        self: &Arc<Self>,
+        batch: &mut [PendingSpend],
+        found: &[Found],
+        sample: ClockSample,
+    ) -> Result<Round> {
+        if !self.decide_here(batch, found, sample)? {
+            return Ok(Round::Again);
+        }
+        if batch.iter().any(PendingSpend::is_denied) {
+            return Ok(self.deny(batch, sample.now).await);
+        }
+        match batch.iter().all(|pending| pending.account.is_some()) {
+            true => self.make_changes(batch, sample.now).await,
+            false => Ok(Round::Again),
+        }
+    }
+
+    /// Decides a batch by what was found, without spending. Returns false if Redis must be asked
+    /// again.
+    fn decide_here(
+        &self,
+        batch: &mut [PendingSpend],
+        found: &[Found],
+        sample: ClockSample,
+    ) -> Result<bool> {
+        let mut is_decided = true;
+        for (index, found) in found.iter().enumerate() {
+            let pending = &mut batch[index];
+            match found {
+                Found::Other(stored) => {
+                    self.spend_of_account(&mut batch[..=index], stored, sample)?;
                 }
-                return Ok(false);
-            }
-            if !is_other {
-                return Ok(true);
-            }
-            for (pending, found) in batch.iter().zip(&reply.answers) {
-                let converted = pending.reply.and_then(|reply| reply.converted);
-                if let (Found::Other(stored), Some(new), false) =
-                    (found, converted, pending.is_unconverted())
-                {
-                    Box::pin(self.convert_stored(&pending.caller, stored, &new, reply.now)).await?;
+                Found::Gone => {
+                    is_decided = false;
+                    self.forget_override(&mut pending.caller, sample.sent);
+                    pending.forget_reply();
+                }
+                // It has expired since it was read last.
+                _ if pending.account.is_some() => {
+                    is_decided = false;
+                    pending.forget_reply();
+                }
+                Found::Passed(word) | Found::Denied(word) => {
+                    let algorithm = pending.caller.effective().algorithm;
+                    let passes = algorithm.spend(*word, sample.now, pending.cost).is_some();
+                    self.note(pending, found, sample, passes);
                 }
             }
         }
-        batch.first().map_or(Ok(true), |pending| Err(unsettled(&pending.caller.limit)))
+        Ok(is_decided)
     }
 
-    /// Applies a reply. A state under other terms is read as what its conversion will be.
-    fn apply_reply(
-        &self,
-        pending: &mut PendingSpend,
-        found: &Found,
-        sample: ClockSample,
-    ) -> Result<()> {
-        let caller = &mut pending.caller;
-        let (word, passes, converted) = match found {
-            Found::Passed(word) => (*word, true, None),
-            Found::Denied(word) => (*word, false, None),
-            Found::Other(stored) => {
-                self.learn_override(caller, stored, sample.sent)?;
-                let new = caller.translated(stored, caller.effective(), sample.now)?;
-                let algorithm = caller.effective().algorithm;
-                let passes = algorithm.spend(new.word, sample.now, pending.cost).is_some();
-                (new.word, passes, Some(new))
+    /// Denies a batch of which nothing is spent.
+    async fn deny(&self, batch: &mut [PendingSpend], now: Timestamp) -> Round {
+        self.cut_denied(batch, now).await;
+        // If Redis does not answer, the next denial does it.
+        let is_done = self.put_quotas_in_place(batch, now).await.unwrap_or(true);
+        if is_done { Round::Denied } else { Round::Again }
+    }
+
+    /// Spends a batch with callers whose quota has moved, until nobody is faster.
+    async fn spend_in_rounds(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<bool> {
+        let Some(first) = batch.first() else { return Ok(true) };
+        let (name, limit) = (first.caller.name, Arc::clone(&first.caller.limit));
+        let mut attempts = self.attempts(name);
+        // The first was made already.
+        attempts.next().await;
+        while attempts.next().await {
+            match self.spend_in_round(batch).await? {
+                Round::Spent => return Ok(true),
+                Round::Denied => return Ok(false),
+                Round::Again => {}
             }
-            Found::Gone => {
-                self.forget_override(caller, sample.sent);
-                pending.reply = None;
-                return Ok(());
+        }
+        Err(unsettled(&limit))
+    }
+
+    /// Reads all states, decides here, and puts in place what callers have spent whose quota has
+    /// moved. Then the script spends for the rest: that fails only if one of them is denied just
+    /// then, while an exchange fails whenever others spend.
+    async fn spend_in_round(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<Round> {
+        let of_script = |pending: &PendingSpend| pending.account.is_none();
+        if batch.iter().all(of_script) {
+            return self.spend_by_script(batch).await;
+        }
+        let mut entries: SmallVec<[Entry; 1]> = SmallVec::new();
+        for pending in &*batch {
+            let op = if of_script(pending) { Op::Look } else { Op::Read };
+            entries.push(pending.entry(op, &self.backend).await?);
+        }
+        let sent = self.local();
+        let reply = self.backend.run(&entries).await?;
+        let sample = ClockSample { sent, received: self.local(), now: reply.now };
+        if !self.decide_here(batch, &reply.answers, sample)? {
+            return Ok(Round::Again);
+        }
+        if batch.iter().any(PendingSpend::is_denied) {
+            return Ok(self.deny(batch, sample.now).await);
+        }
+        // They have spent nothing yet.
+        batch.iter_mut().filter(|pending| of_script(pending)).for_each(PendingSpend::forget_reply);
+        match self.make_changes(batch, sample.now).await? {
+            Round::Spent => self.spend_for_the_rest(batch).await,
+            other => Ok(other),
+        }
+    }
+
+    /// Spends by the script for those callers whose word tells all, and undoes the others if they
+    /// are denied.
+    async fn spend_for_the_rest(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<Round> {
+        let mut entries: SmallVec<[Entry; 1]> = SmallVec::new();
+        let of_script = |pending: &&mut PendingSpend| pending.account.is_none();
+        for pending in batch.iter_mut().filter(of_script) {
+            let op = Op::Spend { cost: pending.cost, is_shadow: pending.is_shadow };
+            entries.push(pending.entry(op, &self.backend).await?);
+        }
+        if entries.is_empty() {
+            return Ok(Round::Spent);
+        }
+        let sent = self.local();
+        let reply = match self.backend.run(&entries).await {
+            Ok(reply) => reply,
+            Err(why) => {
+                self.undo_later(batch);
+                return Err(why);
             }
         };
-        self.confirm_override(caller, sample.sent);
-        pending.reply = Some(SpendReply { sample, word, passes, converted });
+        let sample = ClockSample { sent, received: self.local(), now: reply.now };
+        let is_plain = |found: &Found| matches!(found, Found::Passed(_) | Found::Denied(_));
+        let is_plain = reply.answers.iter().all(is_plain);
+        let is_denied = |(pending, found): (&PendingSpend, &Found)| {
+            !pending.is_shadow && matches!(found, Found::Denied(_))
+        };
+        let rest = || batch.iter().filter(|pending| pending.account.is_none());
+        if !is_plain || rest().zip(&reply.answers).any(is_denied) {
+            // Whatever is denied now is found so by the next round.
+            self.undo(batch).await;
+            return Ok(Round::Again);
+        }
+        for (pending, found) in batch.iter_mut().filter(of_script).zip(&reply.answers) {
+            self.note(pending, found, sample, matches!(found, Found::Passed(_)));
+        }
+        Ok(Round::Spent)
+    }
+
+    /// Decides the last of these spends by what its caller has spent under several quotas. Where
+    /// another spend of the batch is on the same caller, it goes on from what that one leaves.
+    fn spend_of_account(
+        &self,
+        batch: &mut [PendingSpend],
+        stored: &State,
+        sample: ClockSample,
+    ) -> Result<()> {
+        let Some((pending, earlier)) = batch.split_last_mut() else { return Ok(()) };
+        let name = pending.caller.name;
+        let before = earlier.iter().rev().find(|earlier| earlier.caller.name == name);
+        let left = before.and_then(|before| before.account.as_ref()).map(|it| &it.change.new);
+        let stored = left.unwrap_or(stored);
+        let (caller, now) = (&mut pending.caller, sample.now);
+        self.learn_override(caller, stored, sample.sent)?;
+        let effective = *caller.effective();
+        let mut account = caller.account(stored, &effective, now)?;
+        let word = account.word();
+        let spent = effective.algorithm.spend(word, now, pending.cost);
+        account.act(now, |_, _| ((), spent.filter(|_| pending.cost > 0)));
+        let new = State::of(&mut account, effective.terms, now);
+        let change = Change { old: stored.clone(), new };
+        pending.reply = Some(SpendReply { sample, word, passes: spent.is_some() });
+        pending.account = Some(Box::new(SpendOfAccount { change, is_made: false }));
         Ok(())
+    }
+
+    /// Makes the changes of spends that pass, one after the other, or none if a state was replaced
+    /// meanwhile.
+    async fn make_changes(
+        self: &Arc<Self>,
+        batch: &mut [PendingSpend],
+        now: Timestamp,
+    ) -> Result<Round> {
+        for index in 0..batch.len() {
+            let pending = &mut batch[index];
+            let (name, passes) =
+                (pending.caller.name, pending.reply.is_some_and(|reply| reply.passes));
+            let Some(account) = pending.account.as_mut().filter(|_| passes) else { continue };
+            if account.change.old == account.change.new {
+                continue;
+            }
+            match self.change(name, &account.change, now).await {
+                Ok(true) => account.is_made = true,
+                Ok(false) => {
+                    self.undo(batch).await;
+                    return Ok(Round::Again);
+                }
+                Err(why) => {
+                    self.undo_later(batch);
+                    return Err(why);
+                }
+            }
+        }
+        Ok(Round::Spent)
+    }
+
+    /// Puts the quotas in force in place of those that callers have in Redis, of a call that is
+    /// denied. Returns false if that is not known to have been done.
+    async fn put_quotas_in_place(&self, batch: &[PendingSpend], now: Timestamp) -> Result<bool> {
+        for pending in batch.iter().filter(|pending| pending.is_denied()) {
+            let Some(account) = &pending.account else { continue };
+            let Change { old, new } = &account.change;
+            if old.terms != new.terms
+                && !self.change(pending.caller.name, &account.change, now).await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn cut_denied(&self, batch: &mut [PendingSpend], now: Timestamp) {
+        for pending in batch.iter_mut().filter(|pending| pending.is_denied()) {
+            let Some(reply) = pending.reply.as_mut() else { continue };
+            if pending.account.is_none() && pending.caller.limit.is_cut {
+                reply.word = Box::pin(self.cut(&pending.caller, reply.word, now)).await;
+            }
+        }
     }
 
     /// Drops the replies and last words of spends whose outcome is unknown.
     pub(super) fn mark_failed(&self, batch: &mut [PendingSpend]) {
         for pending in batch {
-            (pending.reply, pending.in_flight) = (None, None);
+            pending.forget_reply();
+            pending.in_flight = None;
             self.words.invalidate(pending.caller.name);
         }
     }
@@ -203,6 +426,11 @@ impl<B: Backend> StoreCore<B> {
         let exchange = |pending: &PendingSpend| {
             let (reply, spent) = pending.spent()?;
             let (name, effective) = (pending.caller.name, pending.caller.effective());
+            if let Some(account) = &pending.account {
+                let Change { old, new } = &account.change;
+                let now = reply.sample.now;
+                return account.is_made.then(|| self.exchange_of(name, Some(new), old, now));
+            }
             Some(self.exchange_of_words(name, effective, [spent, reply.word], reply.sample.now))
         };
         pending.iter().rev().filter_map(exchange).collect()
@@ -218,10 +446,9 @@ impl<B: Backend> StoreCore<B> {
 }
 
 impl PendingSpend {
-    async fn entry<B: Backend>(&self, backend: &B) -> Result<Entry> {
+    async fn entry<B: Backend>(&self, op: Op, backend: &B) -> Result<Entry> {
         let effective = self.caller.effective();
         let fresh = self.caller.fresh(effective, backend).await?;
-        let op = Op::Spend { cost: self.cost, is_shadow: self.is_shadow };
         Ok(effective.entry(self.caller.name, fresh, op))
     }
 
@@ -230,9 +457,8 @@ impl PendingSpend {
         !self.is_shadow && self.reply.is_some_and(|reply| !reply.passes)
     }
 
-    /// True for a shadow spend that is denied, so that its state is not converted.
-    fn is_unconverted(&self) -> bool {
-        self.is_shadow && self.reply.is_some_and(|reply| reply.converted.is_some() && !reply.passes)
+    fn forget_reply(&mut self) {
+        (self.reply, self.account) = (None, None);
     }
 
     /// The decision, with the cost spent if it passes.

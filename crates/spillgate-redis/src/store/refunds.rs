@@ -128,7 +128,7 @@ mod tests {
     fn refund(number: u64, tokens: u64) -> Refund {
         let limit = Arc::new(Limit::per_second());
         let (name, by_policy) = (limit.caller(&Key::from_bytes(&number.to_le_bytes())), limit.base);
-        let caller = Caller { limit, name, tier: None, by_policy, by_override: None };
+        let caller = Caller { limit, name, by_policy, by_override: None };
         Refund { caller, spent: None, reserved: tokens, actual: 0 }
     }
 

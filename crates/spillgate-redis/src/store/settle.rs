@@ -4,41 +4,38 @@ use std::cmp::Ordering;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use spillgate::algorithm::{Algorithm, Layout, SpendRecord, Word};
+use spillgate::account::Account;
+use spillgate::algorithm::{Algorithm, SpendRecord, Word};
 use spillgate::{Decision, Settled, Timestamp};
 
-use super::core::{Caller, StoreCore, TRIES, stored_quota, unsettled};
+use super::account::Change;
+use super::core::{Caller, StoreCore, unsettled};
 use super::refunds::Refund;
 use crate::State;
-use crate::backend::{Backend, BackendError, Fault, Found, Op, Result};
+use crate::backend::{Backend, Found, Op, Result};
 use crate::clock_sample::ClockSample;
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::to_the_end::to_the_end;
 
-/// What an operation found and left.
-pub(super) struct Left {
-    now: Timestamp,
-    effective: EffectiveQuota,
-    /// The word of a caller that Redis does not know.
-    fresh: Word,
-    found: Word,
-    word: Word,
-}
-
-/// What to give back of a reserved cost.
+/// What is done to a caller whatever it has spent.
 #[derive(Clone, Copy)]
-enum Unused {
-    /// Up to this amount.
-    Any(u64),
-    /// This amount of a known spend, without what has been refilled since.
-    Of(SpendRecord, u64),
+pub(super) enum Correction {
+    /// Nothing.
+    None,
+    /// Takes an amount.
+    Debit(u64),
+    /// Gives an amount back: of a known spend, without what has been refilled since.
+    GiveBack(u64, Option<SpendRecord>),
+    /// Forgets what was spent.
+    Reset,
 }
 
 impl<B: Backend> StoreCore<B> {
     /// The decision of a call, without spending.
     pub(super) async fn peek(self: &Arc<Self>, mut caller: Caller, cost: u64) -> Result<Decision> {
         self.report(caller.name).await?;
-        for _ in 0..TRIES {
+        let mut attempts = self.attempts(caller.name);
+        while attempts.next().await {
             let effective = *caller.effective();
             let (sent, fresh) = (self.local(), caller.fresh(&effective, &self.backend).await?);
             let Some((now, found)) = self.ask(&caller, &effective, fresh, Op::Look).await? else {
@@ -52,7 +49,10 @@ impl<B: Backend> StoreCore<B> {
                 }
                 Found::Other(stored) => {
                     self.learn_override(&mut caller, &stored, sent)?;
-                    caller.translated(&stored, caller.effective(), now)?.word
+                    match self.peek_account(&caller, stored, now).await? {
+                        Some(word) => word,
+                        None => continue,
+                    }
                 }
                 Found::Gone => {
                     self.forget_override(&mut caller, sent);
@@ -62,6 +62,25 @@ impl<B: Backend> StoreCore<B> {
             return Ok(Decision::peek(caller.effective().algorithm, word, now, cost));
         }
         Err(unsettled(&caller.limit))
+    }
+
+    /// The word of a caller under the quota in force. If the policy has changed, that is put in
+    /// place, or the waiting time that is told would be another one later. A tier may be that of
+    /// this question only. `None` if Redis must be asked again.
+    async fn peek_account(
+        &self,
+        caller: &Caller,
+        stored: State,
+        now: Timestamp,
+    ) -> Result<Option<Word>> {
+        let terms = caller.effective().terms;
+        let mut account = caller.account(&stored, caller.effective(), now)?;
+        let word = account.word();
+        if stored.terms == terms || caller.limit.quota_with(&stored.terms).is_some() {
+            return Ok(Some(word));
+        }
+        let change = Change { old: stored, new: State::of(&mut account, terms, now) };
+        Ok(self.change(caller.name, &change, now).await?.then_some(word))
     }
 
     /// Replaces a reserved cost by the actual one, and returns what is left. Without the spend it
@@ -75,17 +94,12 @@ impl<B: Backend> StoreCore<B> {
     ) -> Result<Settled> {
         self.report(caller.name).await?;
         let difference = actual.abs_diff(reserved);
-        match (actual.cmp(&reserved), spent) {
-            (Ordering::Greater, _) => self.debit(caller, difference).await,
-            (Ordering::Equal, _) => {
-                let left = self.apply(&mut caller, |_| Op::Look).await?;
-                Ok(left.settled(0))
-            }
-            (Ordering::Less, None) => self.give_back(caller, Unused::Any(difference)).await,
-            (Ordering::Less, Some(spent)) => {
-                self.give_back(caller, Unused::Of(spent, difference)).await
-            }
-        }
+        let correction = match actual.cmp(&reserved) {
+            Ordering::Greater => Correction::Debit(difference),
+            Ordering::Equal => Correction::None,
+            Ordering::Less => Correction::GiveBack(difference, spent),
+        };
+        self.correct(&mut caller, correction, spent.is_some()).await
     }
 
     /// The same also if nobody waits for it any more.
@@ -138,58 +152,7 @@ impl<B: Backend> StoreCore<B> {
 
     /// Takes an amount unconditionally, up to the deepest debt.
     pub(super) async fn debit(&self, mut caller: Caller, amount: u64) -> Result<Settled> {
-        let max_debt = caller.limit.max_debt;
-        let op = |effective: &EffectiveQuota| Op::Debit {
-            amount,
-            most: effective.algorithm.most_owed(max_debt),
-        };
-        let left = self.apply(&mut caller, op).await?;
-        Ok(left.settled(amount))
-    }
-
-    /// Gives back what was not used.
-    async fn give_back(&self, mut caller: Caller, unused: Unused) -> Result<Settled> {
-        for _ in 0..TRIES {
-            let mut is_settled = true;
-            let op = |effective: &EffectiveQuota| match unused {
-                Unused::Any(amount) => Op::GiveBack { amount, spent: None },
-                Unused::Of(spent, amount) if spent.algorithm == effective.algorithm => {
-                    is_settled = true;
-                    Op::GiveBack { amount, spent: Some(spent.word) }
-                }
-                // It was spent under another quota: compute the new word here.
-                Unused::Of(..) => {
-                    is_settled = false;
-                    Op::Look
-                }
-            };
-            let mut left = self.apply(&mut caller, op).await?;
-            if let (Unused::Of(spent, amount), false) = (unused, is_settled) {
-                let algorithm = left.effective.algorithm.starting_from(left.fresh);
-                let has_tiers = caller.limit.base.terms.is_tiered;
-                left.word = spent.refund(&algorithm, left.found, left.now, amount, has_tiers);
-                is_settled = self.replace(&caller, &left).await?;
-            }
-            if is_settled {
-                return Ok(left.settled(0));
-            }
-        }
-        Err(BackendError::new(
-            Fault::Unready,
-            format!("the caller spent {TRIES} times during one settlement; retry"),
-        ))
-    }
-
-    /// Replaces the word found by the one to be left. An absent caller has nothing to get back.
-    async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool> {
-        if left.word == left.found || left.found == left.fresh {
-            return Ok(true);
-        }
-        let words = [left.found, left.word];
-        let exchange = self.exchange_of_words(caller.name, &left.effective, words, left.now);
-        let is_replaced = self.backend.exchange(&exchange).await?;
-        self.words.invalidate(caller.name);
-        Ok(is_replaced)
+        self.correct(&mut caller, Correction::Debit(amount), true).await
     }
 
     /// Cuts a word that denies for longer than any debt-free bucket can: the Redis clock has
@@ -219,42 +182,101 @@ impl<B: Backend> StoreCore<B> {
         }
         let words = [word, algorithm.refund(word, at, cost)];
         let exchange = self.exchange_of_words(caller.name, effective, words, at);
-        if self.backend.exchange(&exchange).await == Ok(true) {
+        let is_done = match self.backend.exchange(&exchange).await {
+            Ok(false) => self.cancel_in_account(caller, spent).await,
+            done => done,
+        };
+        if is_done == Ok(true) {
             self.words.invalidate(caller.name);
         }
     }
 
-    /// Runs an unconditional operation under the terms that Redis has: nothing is decided, so
-    /// nothing must be converted.
-    pub(super) async fn apply(
+    async fn cancel_in_account(&self, caller: &Caller, spent: &SpendRecord) -> Result<bool> {
+        let effective = caller.effective();
+        let read = self.ask(caller, effective, spent.word, Op::Read).await?;
+        let Some((now, Found::Other(old))) = read else { return Ok(false) };
+        if old.past.is_none() || old.word != spent.word || old.terms != effective.terms {
+            return Ok(false);
+        }
+        let mut account = caller.account(&old, effective, now)?;
+        let refunded = |word| effective.algorithm.refund_call(word, now, spent.cost, spent.word);
+        account.act(now, |_, word| ((), Some(refunded(word))));
+        let new = State::of(&mut account, effective.terms, now);
+        self.change(caller.name, &Change { old, new }, now).await
+    }
+
+    /// Corrects what a caller has spent. If that is of an earlier call, the caller stays in the tier
+    /// that it has now.
+    pub(super) async fn correct(
         &self,
         caller: &mut Caller,
-        mut op: impl FnMut(&EffectiveQuota) -> Op,
-    ) -> Result<Left> {
-        let mut effective = *caller.effective();
-        for _ in 0..TRIES {
+        correction: Correction,
+        is_of_call: bool,
+    ) -> Result<Settled> {
+        let mut attempts = self.attempts(caller.name);
+        while attempts.next().await {
+            let mut effective = *caller.effective();
+            if let (true, Correction::GiveBack(_, Some(spent))) =
+                (caller.limit.is_by_call, correction)
+            {
+                effective.algorithm = spent.algorithm;
+            }
             let fresh = caller.fresh(&effective, &self.backend).await?;
-            let (sent, op) = (self.local(), op(&effective));
+            let (sent, op) = (self.local(), correction.op(&effective, caller.limit.max_debt));
             let Some((now, found)) = self.ask(caller, &effective, fresh, op).await? else { break };
+            let sample = ClockSample { sent, received: self.local(), now };
             match found {
                 Found::Passed(found) | Found::Denied(found) => {
                     let algorithm = effective.algorithm.starting_from(fresh);
                     let word = op.left(&algorithm, found, now);
-                    let sample = ClockSample { sent, received: self.local(), now };
                     self.words.record(caller.name, &effective, word, sample, false);
-                    return Ok(Left { now, effective, fresh, found, word });
+                    let uncharged = match correction {
+                        Correction::Debit(amount) => algorithm.uncharged(found, word, now, amount),
+                        _ => 0,
+                    };
+                    let left = Decision::peek(effective.algorithm, word, now, 0);
+                    return Ok(Settled { left, uncharged });
                 }
                 Found::Other(stored) => {
                     self.learn_override(caller, &stored, sent)?;
-                    effective = caller.stored_quota(&stored)?;
+                    let effective = match is_of_call {
+                        true => caller.in_force(&stored),
+                        false => *caller.effective(),
+                    };
+                    let corrected =
+                        self.correct_account(caller, &effective, stored, correction, sample);
+                    if let Some(settled) = Box::pin(corrected).await? {
+                        return Ok(settled);
+                    }
                 }
-                Found::Gone => {
-                    self.forget_override(caller, sent);
-                    effective = caller.by_policy;
-                }
+                Found::Gone => self.forget_override(caller, sent),
             }
         }
         Err(unsettled(&caller.limit))
+    }
+
+    /// The same where the script cannot. `None` if Redis must be asked again.
+    async fn correct_account(
+        &self,
+        caller: &Caller,
+        effective: &EffectiveQuota,
+        stored: State,
+        correction: Correction,
+        sample: ClockSample,
+    ) -> Result<Option<Settled>> {
+        let now = sample.now;
+        let fresh = caller.fresh(effective, &self.backend).await?;
+        let mut account = caller.account(&stored, effective, now)?;
+        let max_debt = caller.limit.max_debt;
+        let uncharged = correction.make(&mut account, fresh, max_debt, now);
+        let new = State::of(&mut account, effective.terms, now);
+        let is_changed = !matches!(correction, Correction::None) || new.terms != stored.terms;
+        if is_changed && !self.change(caller.name, &Change { old: stored, new }, now).await? {
+            return Ok(None);
+        }
+        self.words.record(caller.name, effective, account.word(), sample, false);
+        let left = Decision::peek(effective.algorithm, account.word(), now, 0);
+        Ok(Some(Settled { left, uncharged }))
     }
 
     /// Runs an operation on one caller.
@@ -266,28 +288,52 @@ impl<B: Backend> StoreCore<B> {
         op: Op,
     ) -> Result<Option<(Timestamp, Found)>> {
         let reply = self.backend.run(&[effective.entry(caller.name, fresh, op)]).await?;
-        Ok(reply.answers.first().map(|found| (reply.now, *found)))
+        let now = reply.now;
+        Ok(reply.answers.into_iter().next().map(|found| (now, found)))
     }
 }
 
-impl Caller {
-    /// The quota of a stored state that is not converted. Words of a bucket with tiers are times:
-    /// the caller's own tier applies.
-    fn stored_quota(&self, stored: &State) -> Result<EffectiveQuota> {
-        let own = &self.by_policy;
-        let is_time = matches!(own.algorithm.layout(), Layout::Bucket { .. });
-        if stored.terms.is_tiered && own.owner == QuotaOwner::Limit && is_time {
-            return Ok(EffectiveQuota { terms: stored.terms, ..*own });
+impl Correction {
+    /// The operation on a caller whose word tells all.
+    fn op(self, effective: &EffectiveQuota, max_debt: Option<u64>) -> Op {
+        match self {
+            Self::Debit(amount) => {
+                Op::Debit { amount, most: effective.algorithm.most_owed(max_debt) }
+            }
+            // What was spent under another quota has been refilled, or the word would not tell all.
+            Self::GiveBack(_, Some(spent)) if spent.algorithm != effective.algorithm => Op::Look,
+            Self::GiveBack(amount, spent) => {
+                Op::GiveBack { amount, spent: spent.map(|spent| spent.word) }
+            }
+            Self::Reset => Op::Reset,
+            Self::None => Op::Look,
         }
-        stored_quota(stored)
     }
-}
 
-impl Left {
-    /// What is left after debiting an amount.
-    fn settled(&self, amount: u64) -> Settled {
-        let Self { now, effective: EffectiveQuota { algorithm, .. }, found, word, .. } = self;
-        let uncharged = algorithm.uncharged(*found, *word, *now, amount);
-        Settled { left: Decision::peek(*algorithm, *word, *now, 0), uncharged }
+    /// The same to an account. Returns what was not debited.
+    fn make(
+        self,
+        account: &mut Account,
+        fresh: Word,
+        max_debt: Option<u64>,
+        now: Timestamp,
+    ) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Debit(amount) => account.act(now, |algorithm, word| {
+                let (next, uncharged) = algorithm.debit(word, now, amount, max_debt);
+                (uncharged, Some(next))
+            }),
+            Self::GiveBack(unused, Some(spent)) => {
+                account.settle(&spent, spent.cost.saturating_sub(unused), max_debt, now).uncharged
+            }
+            Self::GiveBack(unused, None) => account.act(now, |algorithm, word| {
+                (0, Some(algorithm.starting_from(fresh).refund(word, now, unused)))
+            }),
+            Self::Reset => {
+                account.reset(now);
+                account.act(now, |_, _| (0, Some(fresh)))
+            }
+        }
     }
 }

@@ -15,11 +15,8 @@ pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec 
         own.quota = share_of(limit.algorithm, own.quota, nodes);
     }
     let tiers = share.tiers.iter_mut().map(|(_, quota)| quota);
-    let quotas: Vec<_> = [&mut share.quota].into_iter().chain(tiers).collect();
-    let shares = shares_of_tiers(limit.algorithm, &quotas, nodes);
-    for (place, quota) in quotas.into_iter().enumerate() {
-        let tiered = shares.as_ref().and_then(|shares| shares.get(place));
-        *quota = tiered.copied().unwrap_or_else(|| share_of(limit.algorithm, *quota, nodes));
+    for quota in [&mut share.quota].into_iter().chain(tiers) {
+        *quota = share_of(limit.algorithm, *quota, nodes);
     }
     share.max_debt = share.max_debt.map(|max_debt| max_debt.min(deepest(&share)));
     share
@@ -27,40 +24,10 @@ pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec 
 
 /// The deepest debt that words of a limit can hold, in every tier.
 fn deepest(limit: &LimitSpec) -> u64 {
-    let quotas: Vec<_> =
-        [limit.quota].into_iter().chain(limit.tiers.iter().map(|(_, quota)| *quota)).collect();
-    let algorithms = limit.algorithm.with_quotas(&quotas, Start::Full, Timestamp::ZERO);
-    let debts = algorithms.iter().flatten().map(|it| it.deepest() - it.limit());
+    let quotas = std::iter::once(&limit.quota).chain(limit.tiers.iter().map(|(_, quota)| quota));
+    let algorithm = |quota| limit.algorithm.with_quota(quota, Start::Full, Timestamp::ZERO).ok();
+    let debts = quotas.filter_map(algorithm).map(|it| it.deepest() - it.limit());
     debts.min().unwrap_or(0)
-}
-
-/// The shares of tiers that share one word and refill at once, so that all need the same period.
-/// Where a tier has less than one token per node, all periods are stretched until it has one.
-/// `None` if shares are independent.
-fn shares_of_tiers(
-    kind: AlgorithmKind,
-    quotas: &[&mut Quota],
-    nodes: NonZeroU32,
-) -> Option<Vec<Quota>> {
-    let smallest = quotas.iter().map(|quota| quota.amount()).min()?;
-    if quotas.len() == 1 || is_continuous(kind) || smallest == 0 {
-        return None;
-    }
-    let nodes = u64::from(nodes.get());
-    let longer = nodes.div_ceil(smallest);
-    let share = |quota: &&mut Quota| {
-        let period = u64::try_from(quota.period()?.as_nanos()).ok()?.checked_mul(longer)?;
-        let part =
-            |amount: u64| (u128::from(amount) * u128::from(longer) / u128::from(nodes)) as u64;
-        let amount = part(quota.amount()).max(1);
-        // A window has no burst; the burst of a bucket is divided.
-        let is_bucket = kind == AlgorithmKind::IntervalBucket;
-        let burst = if is_bucket { quota.burst() / nodes } else { amount };
-        Quota::per(amount, Duration::from_nanos(period)).burst(burst.max(1)).build().ok()
-    };
-    // Fails only for periods of more than a century.
-    let shares: Option<Vec<_>> = quotas.iter().map(share).collect();
-    Some(shares.unwrap_or_else(|| quotas.iter().map(|quota| **quota).collect()))
 }
 
 /// A quota divided by the number of nodes, but at least one token: with more nodes than tokens, all
@@ -122,27 +89,6 @@ mod tests {
         let window = |quota, nodes| share(AlgorithmKind::FixedWindow, quota, nodes);
         assert_eq!(window("10/min", 3), "3/min");
         assert_eq!(window("2/min", 3), "1 per 90 s");
-    }
-
-    fn shares(kind: AlgorithmKind, quotas: &[&str], nodes: u32) -> Option<Vec<String>> {
-        let mut quotas: Vec<Quota> = quotas.iter().map(|quota| quota.parse().unwrap()).collect();
-        let quotas: Vec<_> = quotas.iter_mut().collect();
-        let shares = shares_of_tiers(kind, &quotas, NonZeroU32::new(nodes).unwrap())?;
-        assert!(kind.with_quotas(&shares, Start::Full, Timestamp::ZERO).is_ok());
-        Some(shares.iter().map(Quota::to_string).collect())
-    }
-
-    #[test]
-    fn the_shares_of_tiers_have_one_period_in_which_the_smallest_has_a_token() {
-        let window = |quotas: &[&str], nodes| shares(AlgorithmKind::FixedWindow, quotas, nodes);
-        let some = |shares: [&str; 2]| Some(shares.map(str::to_owned).to_vec());
-        assert_eq!(window(&["10/min", "100/min"], 3), some(["3/min", "33/min"]));
-        assert_eq!(window(&["3/min", "100/min"], 7), some(["1 per 3 min", "42 per 3 min"]));
-        let bucket = |quotas: &[&str], nodes| shares(AlgorithmKind::IntervalBucket, quotas, nodes);
-        let quotas = ["3/min burst 20", "100/min burst 5"];
-        assert_eq!(bucket(&quotas, 7), some(["1 per 3 min burst 2", "42 per 3 min burst 1"]));
-        assert_eq!(window(&["3/min"], 7), None, "there are no tiers");
-        assert_eq!(shares(AlgorithmKind::TokenBucket, &["3/min", "9/h"], 7), None, "only rates");
     }
 
     proptest! {

@@ -5,7 +5,6 @@ use spillgate_policy::store::{BanRule, BanStart, BanState, StrikeCall};
 use spillgate_policy::{Error, Key};
 
 use super::RedisStore;
-use super::core::TRIES;
 use super::limits::{Limit, limit_error, store_error};
 use crate::Name;
 use crate::backend::{Backend, Result, Swap, Swapped};
@@ -102,6 +101,9 @@ struct Struck {
     calls: Vec<u64>,
     state: BanState,
 }
+
+/// Attempts before giving up because other nodes were always faster.
+const TRIES: usize = 8;
 
 /// The first byte of a caller's strikes.
 const VERSION: u8 = 2;

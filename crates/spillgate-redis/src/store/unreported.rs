@@ -288,7 +288,7 @@ mod tests {
     fn caller(number: u64) -> Caller {
         let limit = Arc::new(Limit::per_second());
         let (name, by_policy) = (limit.caller(&Key::from_bytes(&number.to_le_bytes())), limit.base);
-        Caller { limit, name, tier: None, by_policy, by_override: None }
+        Caller { limit, name, by_policy, by_override: None }
     }
 
     /// Lets a caller through by a share that refills one in a second.

@@ -149,7 +149,7 @@ async fn a_prefix_with_a_brace_of_its_own_may_spread_keys_over_a_cluster() {
 }
 
 fn exchange() -> Exchange {
-    Exchange { name: entry(1).name, old: None, new: None, keeps_base: false, expires: None }
+    Exchange { name: entry(1).name, old: None, new: None, expires: None }
 }
 
 /// A node whose slots are being moved, so that it has so many calls made again.

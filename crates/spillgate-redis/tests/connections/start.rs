@@ -33,7 +33,7 @@ pub(crate) async fn use_all(client: &Client) {
     let terms = entry(1).terms;
     let state = spillgate_redis::State::new(terms, entry(1).fresh);
     let expires = Some(Duration::from_secs(9));
-    let put = Exchange { name, old: None, new: Some(state), keeps_base: false, expires };
+    let put = Exchange { name, old: None, new: Some(state.clone()), expires };
     assert!(client.exchange(&put).await.unwrap());
     assert!(!client.exchange(&put).await.unwrap());
     assert!(client.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod hammered;
+mod moved;
 mod order;
 mod permits;
 mod processes;

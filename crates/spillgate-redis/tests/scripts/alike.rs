@@ -61,7 +61,7 @@ pub(crate) fn compare(client: &mut ScriptRunner, story: &Story) -> Result<(), Te
     let (states, calls) = story;
     let model = Model::default();
     for (name, state) in states {
-        model.set_state(*name, Some(*state));
+        model.set_state(*name, Some(state.clone()));
     }
     for ((now, entries), answer) in calls.iter().zip(ask_all(client, story)) {
         let before: Vec<_> = (0..CALLERS).map(|caller| model.state(&name(caller))).collect();
@@ -69,8 +69,8 @@ pub(crate) fn compare(client: &mut ScriptRunner, story: &Story) -> Result<(), Te
         let expected = model.run_now(entries).unwrap();
         prop_assert_eq!(script::reply(&answer.reply, entries.len()).unwrap(), expected);
         for (caller, (state, lifetime)) in answer.kept.into_iter().enumerate() {
-            prop_assert_eq!(state, model.state(&name(caller)), "after {:?}", entries);
-            if let Some(state) = state.filter(|state| before[caller] != Some(*state)) {
+            prop_assert_eq!(&state, &model.state(&name(caller)), "after {:?}", entries);
+            if let Some(state) = state.filter(|state| before[caller].as_ref() != Some(state)) {
                 outlives_what_is_spent(&state, *now, lifetime)?;
             }
         }
@@ -81,10 +81,6 @@ pub(crate) fn compare(client: &mut ScriptRunner, story: &Story) -> Result<(), Te
 /// A state is kept until nothing is spent, and then for the margin, but not much longer.
 fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<(), TestCaseError> {
     let algorithm = state.terms.algorithm().unwrap();
-    if state.base.is_some_and(|base| base.idle_at == 0) {
-        prop_assert_eq!(millis, -1);
-        return Ok(());
-    }
     let (Some(reset), Some(window), false) =
         (algorithm.reset_after(state.word, now), algorithm.window(), state.terms.is_override)
     else {
@@ -95,10 +91,7 @@ fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<
     const LATE: Duration = Duration::from_secs(3600);
     let lifetime = Duration::from_millis(millis.try_into().unwrap());
     let longest = Timestamp::MAX.since(Timestamp::ZERO);
-    let base = state.base.map_or(0, |base| base.idle_at);
-    let base = Duration::from_millis(base).min(longest);
-    let base = base.saturating_sub(Duration::from_nanos(now.as_nanos()));
-    let needed = reset.min(longest).max(base) + MARGIN;
+    let needed = reset.min(longest) + MARGIN;
     prop_assert!(lifetime + LATE > needed, "{lifetime:?} for {needed:?}");
     if reset > Duration::ZERO {
         prop_assert!(lifetime < needed + window + LATE, "{lifetime:?} for {needed:?}");

@@ -1,29 +1,27 @@
 //! Calls of a few callers under two limits, with whatever past.
 
+use std::time::Duration;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
+use spillgate::account::SavedPile;
 use spillgate::algorithm::{Algorithm, Word};
-use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
+use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_redis::backend::{Entry, Op};
-use spillgate_redis::{Base, Name, State, Terms};
+use spillgate_redis::{Name, Past, State, Terms};
 use spillgate_testing::Limit;
 use spillgate_testing::strategy::{self, Pause, Size};
 
 /// How many callers there are.
 pub(crate) const CALLERS: usize = 3;
 
-/// How many times smaller the smallest tier is than the limit.
-const SMALLEST: u64 = 10;
-
 /// Some limits, what is kept already, and what is asked then.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     limits: [Limit; 2],
-    /// For each caller the limit that it is counted by, its word, and the base's if it has one,
-    /// if it is known.
+    /// For each caller the limit that it is counted by, its word, and that of the other limit if its
+    /// quota has moved, if it is known.
     known: [Option<(usize, u64, Option<u64>)>; CALLERS],
-    /// True if both limits have tiers: a large and a small one.
-    are_tiered: bool,
     start: Timestamp,
     steps: Vec<Step>,
 }
@@ -42,8 +40,6 @@ struct Ask {
     caller: usize,
     limit: usize,
     is_override: bool,
-    /// How many times smaller the quota is that counts, if words are the same: of another tier.
-    smaller: u64,
     verb: Verb,
     sizes: (Size, Size),
     /// The word of a caller that is not known, unless it is the limit's own.
@@ -70,15 +66,8 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let known =
         || proptest::option::weighted(0.3, (0..2_usize, words(), proptest::option::of(words())));
     let known = [known(), known(), known()];
-    ([limits(), limits()], known, any::<bool>(), strategy::moments(), vec(steps(), 1..20)).prop_map(
-        |(limits, known, are_tiered, start, steps)| Case {
-            limits,
-            known,
-            are_tiered,
-            start,
-            steps,
-        },
-    )
+    ([limits(), limits()], known, strategy::moments(), vec(steps(), 1..20))
+        .prop_map(|(limits, known, start, steps)| Case { limits, known, start, steps })
 }
 
 /// Words that no past explains. In some all low bits are set, which is no count ever kept.
@@ -113,51 +102,34 @@ fn asks() -> impl Strategy<Value = Ask> {
     let limits = prop_oneof![9 => Just(None), 1 => (0..2_usize).prop_map(Some)];
     let sizes = (strategy::sizes(), strategy::sizes());
     let fresh = proptest::option::weighted(0.1, words());
-    let quotas = (prop::bool::weighted(0.03), prop_oneof![Just(1), 2..10_u64]);
+    let overrides = prop::bool::weighted(0.03);
     let spent = proptest::option::weighted(0.3, words());
-    (0..CALLERS, limits, quotas, verbs, sizes, fresh, spent).prop_map(
-        |(caller, limit, (is_override, smaller), verb, sizes, fresh, spent)| {
+    (0..CALLERS, limits, overrides, verbs, sizes, fresh, spent).prop_map(
+        |(caller, limit, is_override, verb, sizes, fresh, spent)| {
             let limit = limit.unwrap_or(caller % 2);
-            Ask { caller, limit, is_override, smaller, verb, sizes, fresh, spent }
+            Ask { caller, limit, is_override, verb, sizes, fresh, spent }
         },
     )
 }
 
 impl Case {
-    /// The quota of a limit, or that of a tier.
-    fn quota(&self, limit: usize, smaller: u64) -> Quota {
-        let quota = self.limits[limit].quota;
-        let tier = quota.period().map(|period| {
-            let (amount, burst) = (quota.amount() / smaller, quota.burst() / smaller);
-            Quota::per(amount.max(1), period).burst(burst.max(1)).build()
-        });
-        // One that cannot be is as large as the limit's.
-        let own = self.limits[limit].kind;
-        let tier = tier
-            .and_then(Result::ok)
-            .filter(|tier| own.with_quota(tier, Start::Full, Timestamp::ZERO).is_ok());
-        tier.filter(|_| self.are_tiered).unwrap_or(quota)
-    }
-
     fn terms(&self, limit: usize, is_override: bool) -> Terms {
         let Limit { kind, quota, .. } = self.limits[limit];
-        if is_override || !self.are_tiered {
-            return Terms { is_override, ..Terms::new(kind, quota) };
-        }
-        Terms::of_tiers(kind, &[quota, self.quota(limit, SMALLEST)]).unwrap()
+        Terms { is_override, ..Terms::new(kind, quota) }
     }
 
     /// What is kept at first.
     pub(crate) fn states(&self) -> impl Iterator<Item = (Name, State)> + '_ {
         let known = self.known.iter().enumerate();
         known.filter_map(|(caller, known)| {
-            let (limit, bits, base) = (*known)?;
-            let base = base.map(|bits| {
-                let terms = self.terms(1 - limit, false);
-                Base::new(terms, Word::from_bits(bits), self.start).unwrap()
-            });
+            let (limit, bits, moved) = (*known)?;
             let (terms, word) = (self.terms(limit, false), Word::from_bits(bits));
-            Some((name(caller), State { terms, word, base }))
+            let past = moved.map(|bits| {
+                let (quota, lag) = (terms.quota, Duration::ZERO);
+                let piles = vec![SavedPile { quota, word: Word::from_bits(bits), lag }];
+                Box::new(Past { debt: word, at: self.start, since: self.start, piles })
+            });
+            Some((name(caller), State { terms, word, past }))
         })
     }
 
@@ -175,8 +147,7 @@ impl Case {
     fn entry(&self, ask: &Ask, now: Timestamp) -> Entry {
         let limit = &self.limits[ask.limit];
         let terms = self.terms(ask.limit, ask.is_override);
-        let smaller = if ask.is_override { 1 } else { ask.smaller };
-        let algorithm = terms.algorithm_of(&self.quota(ask.limit, smaller)).unwrap();
+        let algorithm = terms.algorithm().unwrap();
         let own = limit.algorithm().unwrap().fresh(Timestamp::ZERO);
         let (size, other) = (ask.sizes.0.under(limit), ask.sizes.1.under(limit));
         let spent = || {
@@ -188,7 +159,7 @@ impl Case {
             Verb::Spend => Op::Spend { cost: size, is_shadow: false },
             Verb::SpendInShadow => Op::Spend { cost: size, is_shadow: true },
             Verb::Take => Op::Take { least: size, most: other },
-            Verb::Debit => Op::Debit { amount: size, most: other.saturating_mul(ask.smaller) },
+            Verb::Debit => Op::Debit { amount: size, most: other },
             Verb::Refund => Op::GiveBack { amount: size, spent: None },
             Verb::GiveBack => Op::GiveBack { amount: size, spent: Some(spent()) },
             Verb::Look => Op::Look,

@@ -38,9 +38,9 @@ impl InEngine {
         let entry = Entry { name: Name::from_bytes(name), terms, algorithm, fresh, op };
         let reply = self.client.borrow_mut().run(&[entry], Some(now));
         assert_eq!(reply.now, now);
-        match reply.answers[0] {
-            Found::Passed(word) => (word, true),
-            Found::Denied(word) => (word, false),
+        match &reply.answers[0] {
+            Found::Passed(word) => (*word, true),
+            Found::Denied(word) => (*word, false),
             found @ (Found::Other(_) | Found::Gone) => panic!("nobody wrote {found:?}"),
         }
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use spillgate::account::SavedPile;
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_redis::backend::{Entry, Fault, Found, Op};
 use spillgate_redis::script;
-use spillgate_redis::{Base, Name, State, Terms};
+use spillgate_redis::{Name, Past, State, Terms};
 
 use crate::common::Server;
 use crate::scripts::runner::ScriptRunner;
@@ -36,13 +37,15 @@ fn fault_of(value: &[u8]) -> Fault {
 }
 
 #[test]
-fn a_state_of_a_later_version_is_left_alone_and_told() {
+fn a_state_of_another_version_is_left_alone_and_told() {
     let terms = terms(AlgorithmKind::TokenBucket, "10/s");
     let mut value = State::new(terms, Word::from_bits(0)).to_bytes().to_vec();
-    value[0] = 3;
-    assert_eq!(fault_of(&value), Fault::NewerState);
+    for version in [1, 2, 4] {
+        value[0] = version;
+        assert_eq!(fault_of(&value), Fault::OtherVersion);
+    }
     value.extend([0; 300]);
-    assert_eq!(fault_of(&value), Fault::NewerState);
+    assert_eq!(fault_of(&value), Fault::OtherVersion);
 }
 
 #[test]
@@ -126,88 +129,49 @@ fn an_override_that_is_gone_is_not_brought_back() {
     }
 }
 
-/// A caller who has a quota of its own, and had spent before.
-fn with_base(terms: Terms, idle_at: u64) -> State {
-    let base = Base { terms: self::terms(AlgorithmKind::FixedWindow, "7/h"), word: WORD, idle_at };
-    State { base: Some(base), ..State::new(terms, spends(ANN, terms).fresh) }
+/// A caller whose quota has moved.
+fn with_past(terms: Terms) -> State {
+    let pile = SavedPile { quota: terms.quota, word: WORD, lag: Duration::ZERO };
+    // As long as the state of a caller whose quota has moved often.
+    let (at, piles) = (Timestamp::from_nanos(7), vec![pile; 9]);
+    let past = Past { debt: WORD, at, since: at, piles };
+    State { past: Some(Box::new(past)), ..State::new(terms, spends(ANN, terms).fresh) }
 }
 
 const WORD: Word = Word::from_bits(77);
 
 #[test]
-fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
+fn where_the_word_does_not_tell_all_nothing_is_decided_or_written() {
     let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     for terms in [own, Terms { is_override: true, ..own }] {
-        let state = with_base(terms, 1);
-        client.set(&ANN, &state.to_bytes());
+        let state = with_past(terms);
         let debit = Op::Debit { amount: 3, most: 9 };
         let give_back = Op::GiveBack { amount: 1, spent: None };
-        for op in [Op::Spend { cost: 1, is_shadow: false }, debit, give_back] {
-            let reply = client.run(&[Entry { op, ..spends(ANN, terms) }], None);
-            assert!(matches!(reply.answers[0], Found::Passed(_)));
-            let left = client.state(&ANN).unwrap();
-            assert_eq!((left.terms, left.base), (terms, state.base));
-            assert_ne!(left.word, state.word);
+        let spend = Op::Spend { cost: 1, is_shadow: false };
+        for op in [spend, debit, give_back, Op::Take { least: 1, most: 2 }, Op::Look, Op::Reset] {
+            client.flush();
+            client.set(&ANN, &state.to_bytes());
+            let asked = [Entry { op, ..spends(ANN, terms) }, spends(BOB, own)];
+            let reply = client.run(&asked, None);
+            assert_eq!(reply.answers[0], Found::Other(state.clone()));
+            assert_eq!((client.state(&ANN), client.state(&BOB)), (Some(state.clone()), None));
         }
-        client.run(&[Entry { op: Op::Reset, ..spends(ANN, terms) }], None);
-        let left = client.state(&ANN).unwrap();
-        assert_eq!((left.terms, left.base), (terms, None));
     }
 }
 
 #[test]
-fn a_state_is_kept_until_what_was_spent_before_an_override_is_idle() {
+fn who_is_only_read_keeps_nobody_from_spending() {
     let client = &mut ScriptRunner::new(Server::redis());
-    let own = terms(AlgorithmKind::TokenBucket, "10/s");
-    let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
-    let soon = |millis: i64| (3_500_000..=3_601_002).contains(&millis);
-    client.set(&ANN, &with_base(own, idle_at).to_bytes());
-    client.run(&[spends(ANN, own)], None);
-    assert!(soon(client.lifetime(&ANN)), "{}", client.lifetime(&ANN));
-    client.set(&ANN, &with_base(own, 0).to_bytes());
-    client.run(&[spends(ANN, own)], None);
-    assert_eq!(client.lifetime(&ANN), -1, "it is never idle");
-    client.set(&ANN, &with_base(own, 1).to_bytes());
-    client.run(&[spends(ANN, own)], None);
-    assert!((1..=1_101).contains(&client.lifetime(&ANN)), "it has been idle for long");
-}
-
-#[test]
-fn states_of_the_first_version_count_and_stay_so() {
-    let client = &mut ScriptRunner::new(Server::redis());
-    let own = terms(AlgorithmKind::FixedWindow, "10/h");
-    let state = State::new(own, spends(ANN, own).fresh);
-    assert_eq!(state.to_bytes()[0], 1);
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    let state = with_past(own);
     client.set(&ANN, &state.to_bytes());
-    let reply = client.run(&[spends(ANN, own)], None);
-    assert_eq!(reply.answers[0], Found::Passed(state.word));
-    assert_ne!(client.state(&ANN), Some(state));
-    assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 1);
-    // Tiers that share a state are something else.
-    let tiered = Terms { is_tiered: true, ..own };
-    let reply = client.run(&[spends(ANN, tiered)], None);
-    assert_eq!(reply.answers[0], Found::Other(client.state(&ANN).unwrap()));
-}
-
-#[test]
-fn callers_of_all_tiers_find_one_state() {
-    let client = &mut ScriptRunner::new(Server::redis());
-    let quotas = ["5/day", "7/day"].map(|quota| quota.parse().unwrap());
-    for kind in AlgorithmKind::ALL {
-        client.flush();
-        let terms = Terms::of_tiers(kind, &quotas).unwrap();
-        let spends = |quota| {
-            let algorithm = terms.algorithm_of(quota).unwrap();
-            Entry { algorithm, ..spends(ANN, terms) }
-        };
-        let mut pass = |quota| {
-            let passed = |found: &Found| matches!(found, Found::Passed(_));
-            (0..9).filter(|_| passed(&client.run(&[spends(quota)], None).answers[0])).count()
-        };
-        assert_eq!([pass(&quotas[1]), pass(&quotas[0])], [7, 0], "{kind}");
-        assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 2);
-    }
+    let asked = [Entry { op: Op::Read, ..spends(ANN, own) }, spends(BOB, own)];
+    let reply = client.run(&asked, None);
+    assert_eq!(reply.answers[0], Found::Other(state.clone()));
+    assert!(matches!(reply.answers[1], Found::Passed(_)));
+    assert_eq!(client.state(&ANN), Some(state));
+    assert!(client.state(&BOB).is_some());
 }
 
 #[test]
@@ -217,8 +181,8 @@ fn what_is_read_is_told_whole() {
     let read = Entry { op: Op::Read, ..spends(ANN, own) };
     let nothing = client.run(std::slice::from_ref(&read), None);
     assert_eq!(nothing.answers[0], Found::Passed(read.fresh));
-    let state = with_base(own, 5);
+    let state = with_past(own);
     client.set(&ANN, &state.to_bytes());
-    assert_eq!(client.run(&[read], None).answers[0], Found::Other(state));
+    assert_eq!(client.run(&[read], None).answers[0], Found::Other(state.clone()));
     assert_eq!(client.state(&ANN), Some(state));
 }

@@ -7,7 +7,7 @@ use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_redis::backend::{Alive, Announcement, Exchange, Member};
 use spillgate_redis::script;
-use spillgate_redis::{Base, Fingerprint, Name, State, Terms};
+use spillgate_redis::{Fingerprint, Name, State, Terms};
 
 use crate::common::Server;
 use crate::scripts::runner::ScriptRunner;
@@ -36,11 +36,11 @@ fn call<T: FromRedisValue>(
 
 fn exchange(
     client: &mut ScriptRunner,
-    old: Option<State>,
-    new: Option<State>,
+    old: Option<&State>,
+    new: Option<&State>,
     expires: Option<Duration>,
 ) -> bool {
-    let exchange = Exchange { name: ANN, old, new, keeps_base: false, expires };
+    let exchange = Exchange { name: ANN, old: old.cloned(), new: new.cloned(), expires };
     let arguments = script::exchange(&exchange);
     let key = client.key(&ANN);
     call(client, script::EXCHANGE, &key, &arguments)
@@ -68,19 +68,20 @@ fn born(client: &mut ScriptRunner, name: Name) -> Timestamp {
 #[test]
 fn a_state_is_exchanged_only_for_the_one_that_is_there() {
     let client = &mut ScriptRunner::new(Server::redis());
-    let (one, two) = (Some(state(1)), Some(state(2)));
+    let (one, two) = (state(1), state(2));
+    let (one, two) = (Some(&one), Some(&two));
     assert!(!exchange(client, one, two, None));
     assert_eq!(client.state(&ANN), None);
 
     assert!(exchange(client, None, one, Some(Duration::from_secs(3600))));
-    assert_eq!(client.state(&ANN), one);
+    assert_eq!(client.state(&ANN).as_ref(), one);
     assert!((3_000_000..=3_600_000).contains(&client.lifetime(&ANN)));
     assert!(!exchange(client, None, two, None));
     assert!(!exchange(client, two, None, None));
-    assert_eq!(client.state(&ANN), one);
+    assert_eq!(client.state(&ANN).as_ref(), one);
 
     assert!(exchange(client, one, two, None));
-    assert_eq!((client.state(&ANN), client.lifetime(&ANN)), (two, -1));
+    assert_eq!((client.state(&ANN).as_ref(), client.lifetime(&ANN)), (two, -1));
     assert!(exchange(client, two, None, None));
     assert_eq!(client.state(&ANN), None);
 }
@@ -90,7 +91,7 @@ fn any_expiry_is_one_that_redis_takes() {
     let client = &mut ScriptRunner::new(Server::redis());
     for expires in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
         client.flush();
-        assert!(exchange(client, None, Some(state(1)), Some(expires)), "{expires:?}");
+        assert!(exchange(client, None, Some(&state(1)), Some(expires)), "{expires:?}");
     }
     assert!(client.lifetime(&ANN) > 100 * 365 * 24 * 3_600_000);
 }
@@ -151,31 +152,4 @@ fn what_is_born_stays_born_then() {
     let bob = born(client, BOB);
     assert!(bob > ann);
     assert_eq!((born(client, ANN), born(client, BOB)), (ann, bob));
-}
-
-#[test]
-fn words_are_exchanged_whatever_was_spent_before_an_override() {
-    let client = &mut ScriptRunner::new(Server::redis());
-    let (one, two) = (state(1), state(2));
-    let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
-    for base in [None, Some(Base { terms: one.terms, word: one.word, idle_at })] {
-        let with_base = |state: State| State { base, ..state };
-        let words = |client: &mut ScriptRunner, old, new| {
-            let expires = Some(Duration::from_secs(5));
-            let exchange =
-                Exchange { name: ANN, old: Some(old), new: Some(new), keeps_base: true, expires };
-            let key = client.key(&ANN);
-            call::<bool>(client, script::EXCHANGE, &key, &script::exchange(&exchange))
-        };
-        client.flush();
-        assert!(!words(client, one, two), "nothing is there");
-        client.set(&ANN, &with_base(one).to_bytes());
-        assert!(!words(client, two, one));
-        assert!(words(client, one, two));
-        assert_eq!(client.state(&ANN), Some(with_base(two)));
-        let kept = if base.is_some() { 3_500_000..=3_602_000 } else { 1..=5_000 };
-        assert!(kept.contains(&client.lifetime(&ANN)), "{}", client.lifetime(&ANN));
-        // The whole of it is another state, if there is a base.
-        assert_eq!(exchange(client, Some(two), Some(one), None), base.is_none());
-    }
 }

@@ -134,7 +134,7 @@ impl Backend for Link {
     }
 
     async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
-        let (exchange, flaw) = (*exchange, self.0.flaw);
+        let (exchange, flaw) = (exchange.clone(), self.0.flaw);
         let done = self.send(World::shard(&exchange.name), move |world| match flaw {
             Some(Flaw::CarelessExchange) => {
                 world.put(&exchange);

@@ -52,7 +52,7 @@ pub(crate) struct Refund {
 }
 
 /// A state that was replaced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Write {
     at: Duration,
     name: Name,
@@ -146,7 +146,7 @@ impl World {
         for (entry, before) in entries.iter().zip(before) {
             let after = model.state(&entry.name);
             if after != before {
-                self.wrote(entry.name, before, after, now);
+                self.wrote(entry.name, before, after.as_ref(), now);
                 self.note_refund(entry);
             }
             self.trace(after.map_or(0, |state| state.word.to_bits()));
@@ -160,7 +160,7 @@ impl World {
         let before = model.state(&exchange.name);
         let is_done = model.exchange_now(exchange);
         if is_done {
-            self.wrote(exchange.name, before, exchange.new, now);
+            self.wrote(exchange.name, before, exchange.new.as_ref(), now);
             let mut inner = self.inner();
             match exchange.expires {
                 Some(after) => inner.expiring.insert(exchange.name, now + after),
@@ -204,7 +204,7 @@ impl World {
     /// Puts a state there whatever was there before, as no Redis does.
     pub(crate) fn put(&self, exchange: &Exchange) {
         let (model, _) = self.model(&exchange.name);
-        model.set_state(exchange.name, exchange.new);
+        model.set_state(exchange.name, exchange.new.clone());
     }
 
     /// Puts a replica in place of a shard that has not heard of what was written lately.
@@ -214,7 +214,7 @@ impl World {
         let inner = &mut *inner;
         let is_lost = |write: &Write| write.at > since && Self::shard(&write.name) == shard;
         for lost in inner.writes.iter().rev().filter(|write| is_lost(write)) {
-            self.shards[usize::from(shard)].set_state(lost.name, lost.before);
+            self.shards[usize::from(shard)].set_state(lost.name, lost.before.clone());
             *inner.forgiven.entry(lost.quota).or_default() += lost.given;
         }
         inner.writes.retain(|write| !is_lost(write));
@@ -269,9 +269,10 @@ impl World {
     }
 
     /// Keeps account of what is given away and given back.
-    fn wrote(&self, name: Name, before: Option<State>, after: Option<State>, now: Timestamp) {
+    fn wrote(&self, name: Name, before: Option<State>, after: Option<&State>, now: Timestamp) {
         let Some(State { terms, word, .. }) = after else { return };
-        let (left, found) = (word.to_bits(), before.map_or(0, |state| state.word.to_bits()));
+        let (left, found) =
+            (word.to_bits(), before.as_ref().map_or(0, |state| state.word.to_bits()));
         let mut inner = self.inner();
         let given = if left > found {
             let base = found.max(now.as_nanos());

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use spillgate::Quota;
+use spillgate_redis::Settings;
 use spillgate_redis::backend::Entry;
+use tokio::task::JoinSet;
 
 use super::fake::{Fake, Node, check_all, left};
-use spillgate_policy::Terms;
+use spillgate_policy::{Policy, Terms};
 
 const THREE: &str = "
     [[limit]]
@@ -149,4 +152,71 @@ async fn nothing_of_a_call_is_spent_while_terms_are_others() {
     other.set_override("b", &["alice"], quota, Terms::permanent()).await.unwrap();
     assert!(!check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
     assert_eq!((left(&node, "a", "alice").await, left(&node, "b", "alice").await), (99, 0));
+}
+
+/// A policy whose second limit has another quota.
+fn with_quota_of_b(quota: &str) -> Policy {
+    Policy::from_toml(&THREE.replace("'50/h'", &format!("'{quota}'"))).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_one_quota_has_moved_all_are_spent_or_none() {
+    for slots in [1, 200] {
+        let redis = Fake::with_slots(slots);
+        let settings = Settings::default().nodes(2.try_into().unwrap()).remembered(0);
+        let node = redis.node_with(THREE, &settings);
+        let all = ["a", "b", "c", "shadow"];
+        for _ in 0..3 {
+            assert!(check_all(&node, &all, "alice").await.unwrap().is_allowed());
+        }
+        let _ = node.replace(with_quota_of_b("9/h")).unwrap();
+        for _ in 0..4 {
+            assert!(check_all(&node, &all, "alice").await.unwrap().is_allowed());
+        }
+        assert_eq!(all_left(&node, "alice").await, [93, 2, 3], "{slots}");
+        // The one that has not moved denies, and then the one that has.
+        for _ in 0..2 {
+            assert!(
+                !check_all(&node, &["a", "b", "c", "c", "c", "c"], "alice")
+                    .await
+                    .unwrap()
+                    .is_allowed()
+            );
+            assert_eq!(all_left(&node, "alice").await, [93, 2, 3], "{slots}");
+        }
+        for _ in 0..2 {
+            assert!(
+                !check_all(&node, &["a", "b", "c", "b", "b"], "alice").await.unwrap().is_allowed()
+            );
+            assert_eq!(all_left(&node, "alice").await, [93, 2, 3], "{slots}");
+        }
+        // One caller twice, by a quota that has moved.
+        assert!(check_all(&node, &["b", "a", "b"], "alice").await.unwrap().is_allowed());
+        assert_eq!(all_left(&node, "alice").await, [92, 0, 3], "{slots}");
+        assert_eq!(node.store().stats().kept_spends, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_calls_at_once_on_several_nodes_are_decided_while_a_quota_moves() {
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_micros(200));
+    let nodes: Vec<_> = (0..4).map(|_| Arc::new(redis.node(THREE))).collect();
+    assert!(check_all(&nodes[0], &["a", "b"], "alice").await.unwrap().is_allowed());
+    for node in &nodes {
+        let _ = node.replace(with_quota_of_b("90/h")).unwrap();
+    }
+    let mut calls = JoinSet::new();
+    for call in 0..400 {
+        let node = Arc::clone(&nodes[call % nodes.len()]);
+        calls.spawn(
+            async move { check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed() },
+        );
+    }
+    let passed = calls.join_all().await.into_iter().filter(|is_allowed| *is_allowed).count();
+    // What could not be undone since others had spent meanwhile stays spent.
+    let kept: u64 = nodes.iter().map(|node| node.store().stats().kept_spends).sum();
+    let [a, b, _] = all_left(&nodes[0], "alice").await;
+    assert!(passed <= 89 && passed as u64 + kept >= 89, "{passed}, {kept}");
+    assert_eq!((100 - a, 90 - b), (passed as u64 + 1 + kept, passed as u64 + 1));
 }

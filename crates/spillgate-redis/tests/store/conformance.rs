@@ -1,10 +1,11 @@
 //! A gate over the store answers as recorded, and as the model.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use spillgate::{AlgorithmKind, Timestamp};
+use spillgate::{AlgorithmKind, ManualClock, Timestamp};
 use spillgate_policy::{Gate, Policy};
 use spillgate_redis::backend::{
     Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Model, PermitCall,
@@ -13,7 +14,9 @@ use spillgate_redis::backend::{
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Secret, Settings};
 use spillgate_testing::conformance::{histories, recorded};
-use spillgate_testing::moving::{MovingGate, Quotas, moving, policy_under_load, under_load};
+use spillgate_testing::moving::{
+    Caller, Moving, MovingGate, Own, Quotas, moving, policy_under_load, under_load,
+};
 use spillgate_testing::{InGate, Limit, Subject};
 use tokio::runtime::{Builder, Runtime};
 
@@ -126,22 +129,146 @@ fn settings() -> Settings {
         .margin(Duration::from_secs(1000))
 }
 
-/// A gate over the store, whose restarts find what Redis has kept.
-fn moving_in_store<E: Timed>(
-    redis: &Arc<E>,
-    runtime: &Arc<Runtime>,
-    kind: AlgorithmKind,
-    quotas: &Quotas,
-) -> MovingGate<RedisStore<Arc<E>>> {
-    let settings = settings();
-    let store = RedisStore::new(Arc::clone(redis), &settings).unwrap();
-    let restart = move |old: &Gate<RedisStore<Arc<E>>>, policy: Policy, _| {
-        let redis = Arc::clone(old.store().backend());
-        Gate::with_store(policy, RedisStore::new(redis, &settings).unwrap()).unwrap()
-    };
-    let redis = Arc::clone(redis);
-    let set_now = move |now| redis.set_now(now);
-    MovingGate::new(kind, quotas, store, Arc::clone(runtime), set_now, restart).unwrap()
+/// Gates over the store that answer by turns, and whose restarts find what Redis has kept.
+struct Nodes<E: Timed> {
+    gates: Vec<MovingGate<RedisStore<Arc<E>>>>,
+    turn: usize,
+    /// Which of them settles a call.
+    open: HashMap<usize, usize>,
+    /// False if nodes have different policies.
+    are_alike: bool,
+    /// Who has called last.
+    callers: HashMap<&'static str, Caller>,
+    /// When overrides end.
+    ends: BTreeSet<Timestamp>,
+}
+
+const NODES: usize = 3;
+
+impl<E: Timed> Nodes<E> {
+    fn new(redis: &Arc<E>, runtime: &Arc<Runtime>, kind: AlgorithmKind, quotas: &Quotas) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let settings = settings().clock(Arc::clone(&clock));
+        let gate = |_| {
+            let store = RedisStore::new(Arc::clone(redis), &settings).unwrap();
+            let settings = settings.clone();
+            let restart = move |old: &Gate<RedisStore<Arc<E>>>, policy: Policy, _| {
+                let redis = Arc::clone(old.store().backend());
+                Gate::with_store(policy, RedisStore::new(redis, &settings).unwrap()).unwrap()
+            };
+            let (redis, clock) = (Arc::clone(redis), Arc::clone(&clock));
+            let set_now = move |now| {
+                clock.set(now);
+                redis.set_now(now);
+            };
+            MovingGate::new(kind, quotas, store, Arc::clone(runtime), set_now, restart).unwrap()
+        };
+        Self {
+            gates: (0..NODES).map(gate).collect(),
+            turn: 0,
+            open: HashMap::new(),
+            callers: HashMap::new(),
+            are_alike: true,
+            ends: BTreeSet::new(),
+        }
+    }
+
+    fn next(&mut self, now: Timestamp) -> &mut MovingGate<RedisStore<Arc<E>>> {
+        self.end_overrides(now);
+        self.turn += 1;
+        &mut self.gates[self.turn % NODES]
+    }
+}
+
+impl<E: Timed> Nodes<E> {
+    /// A quota reaches callers when they come: all come now as they came last, for too much.
+    fn come(&mut self, now: Timestamp) {
+        for caller in self.callers.clone().into_values() {
+            let (node, caller) = match self.are_alike {
+                true => (0, caller),
+                false => (node_of(caller.tier), Caller { tier: None, ..caller }),
+            };
+            assert!(!self.gates[node].check(caller, 1_000_000, now));
+        }
+    }
+
+    /// Ends overrides when they end, as a server does, but more exactly.
+    fn end_overrides(&mut self, now: Timestamp) {
+        while let Some(end) = self.ends.first().copied().filter(|end| *end <= now) {
+            self.ends.remove(&end);
+            self.gates[0].expire_overrides(end);
+            self.come(end);
+        }
+    }
+}
+
+impl<E: Timed> Moving for Nodes<E> {
+    fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> bool {
+        self.end_overrides(now);
+        self.callers.insert(caller.key, caller);
+        self.next(now).check(caller, cost, now)
+    }
+
+    fn retry_after(&mut self, caller: Caller, cost: u64, now: Timestamp) -> Option<Duration> {
+        self.next(now).retry_after(caller, cost, now)
+    }
+
+    fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool {
+        self.end_overrides(now);
+        self.callers.insert(caller.key, caller);
+        let is_admitted = self.next(now).reserve(caller, cost, number, now);
+        self.open.insert(number, self.turn % NODES);
+        is_admitted
+    }
+
+    fn settle(&mut self, number: usize, actual: u64, now: Timestamp) {
+        if let Some(node) = self.open.remove(&number) {
+            self.end_overrides(now);
+            self.gates[node].settle(number, actual, now);
+        }
+    }
+
+    fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+        self.end_overrides(now);
+        self.callers.insert(key, Caller { key, tier: None });
+        self.next(now).debit(key, amount, now);
+    }
+
+    fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+        self.end_overrides(now);
+        self.callers.insert(key, Caller { key, tier: None });
+        self.next(now).refund(key, amount, now);
+    }
+
+    fn reset(&mut self, key: &'static str, now: Timestamp) {
+        self.end_overrides(now);
+        self.callers.insert(key, Caller { key, tier: None });
+        self.next(now).reset(key, now);
+    }
+
+    fn set_override(&mut self, key: &'static str, own: Option<Own>, now: Timestamp) {
+        self.end_overrides(now);
+        self.callers.insert(key, Caller { key, tier: None });
+        self.ends.extend(own.and_then(|own| own.until));
+        // That the others learn of the edit is not what this is about.
+        self.gates[0].set_override(key, own, now);
+    }
+
+    fn reload(&mut self, quotas: &Quotas, now: Timestamp) {
+        self.end_overrides(now);
+        self.gates.iter_mut().for_each(|gate| gate.reload(quotas, now));
+        self.come(now);
+    }
+
+    fn restart(&mut self, now: Timestamp) {
+        self.open.clear();
+        // The first knows when overrides end.
+        self.gates[1..].iter_mut().for_each(|gate| gate.restart(now));
+    }
+
+    fn remaining(&mut self, key: &'static str, now: Timestamp) -> u64 {
+        self.next(now).remaining(key, now)
+    }
 }
 
 fn runtime() -> Arc<Runtime> {
@@ -166,11 +293,104 @@ fn a_gate_over_the_store_answers_as_the_model() {
 }
 
 #[test]
-fn what_moves_over_the_store_forgives_nothing() {
+fn what_moves_over_the_store_is_never_too_much_never_lost_and_never_a_lie() {
     let runtime = runtime();
     for kind in AlgorithmKind::ALL {
-        moving(kind, 75, |kind, quotas, start| {
-            moving_in_store(&Arc::new(Model::new(start)), &runtime, kind, quotas)
+        moving(kind, 100, |kind, quotas, start| {
+            Nodes::new(&Arc::new(Model::new(start)), &runtime, kind, quotas)
+        });
+    }
+}
+
+/// Nodes with different policies: what would be the quotas of tiers are those of nodes.
+struct Disagreeing<E: Timed>(Nodes<E>);
+
+impl<E: Timed> Disagreeing<E> {
+    fn new(redis: &Arc<E>, runtime: &Arc<Runtime>, kind: AlgorithmKind, quotas: &Quotas) -> Self {
+        let mut nodes = Nodes::new(redis, runtime, kind, &quotas_of_node(quotas, 0));
+        for (node, gate) in nodes.gates.iter_mut().enumerate() {
+            gate.reload(&quotas_of_node(quotas, node), Timestamp::ZERO);
+        }
+        nodes.are_alike = false;
+        Self(nodes)
+    }
+
+    fn node(&mut self, caller: Caller, now: Timestamp) -> &mut MovingGate<RedisStore<Arc<E>>> {
+        self.0.end_overrides(now);
+        self.0.callers.insert(caller.key, caller);
+        &mut self.0.gates[node_of(caller.tier)]
+    }
+}
+
+const TIERS: [&str; NODES - 1] = ["gold", "silver"];
+
+fn quotas_of_node(quotas: &Quotas, node: usize) -> Quotas {
+    let tier = node.checked_sub(1).map(|index| TIERS[index]);
+    Quotas { base: quotas.of(tier), tiers: Vec::new() }
+}
+
+fn node_of(tier: Option<&str>) -> usize {
+    TIERS.iter().position(|known| tier == Some(known)).map_or(0, |index| index + 1)
+}
+
+impl<E: Timed> Moving for Disagreeing<E> {
+    fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> bool {
+        self.node(caller, now).check(Caller { tier: None, ..caller }, cost, now)
+    }
+
+    fn retry_after(&mut self, caller: Caller, cost: u64, now: Timestamp) -> Option<Duration> {
+        self.node(caller, now).retry_after(Caller { tier: None, ..caller }, cost, now)
+    }
+
+    fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool {
+        self.0.open.insert(number, node_of(caller.tier));
+        self.node(caller, now).reserve(Caller { tier: None, ..caller }, cost, number, now)
+    }
+
+    fn settle(&mut self, number: usize, actual: u64, now: Timestamp) {
+        self.0.settle(number, actual, now);
+    }
+
+    fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+        self.node(Caller { key, tier: None }, now).debit(key, amount, now);
+    }
+
+    fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+        self.node(Caller { key, tier: None }, now).refund(key, amount, now);
+    }
+
+    fn reset(&mut self, key: &'static str, now: Timestamp) {
+        self.node(Caller { key, tier: None }, now).reset(key, now);
+    }
+
+    fn set_override(&mut self, key: &'static str, own: Option<Own>, now: Timestamp) {
+        self.0.set_override(key, own, now);
+    }
+
+    fn reload(&mut self, quotas: &Quotas, now: Timestamp) {
+        self.0.end_overrides(now);
+        for (node, gate) in self.0.gates.iter_mut().enumerate() {
+            gate.reload(&quotas_of_node(quotas, node), now);
+        }
+        self.0.come(now);
+    }
+
+    fn restart(&mut self, now: Timestamp) {
+        self.0.restart(now);
+    }
+
+    fn remaining(&mut self, key: &'static str, now: Timestamp) -> u64 {
+        let caller = self.0.callers.get(key).copied().unwrap_or(Caller { key, tier: None });
+        self.node(caller, now).remaining(key, now)
+    }
+}
+
+#[test]
+fn nodes_that_disagree_about_a_quota_keep_what_is_promised() {
+    let runtime = runtime();
+    for kind in AlgorithmKind::ALL {
+        moving(kind, 100, |kind, quotas, start| {
+            Disagreeing::new(&Arc::new(Model::new(start)), &runtime, kind, quotas)
         });
     }
 }
@@ -186,7 +406,7 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
             let subject = |wanted: &Limit| in_store(&real, &runtime, wanted);
             recorded(kind, subject);
             histories(kind, 5, subject);
-            moving(kind, 20, |kind, quotas, _| moving_in_store(&real, &runtime, kind, quotas));
+            moving(kind, 20, |kind, quotas, _| Nodes::new(&real, &runtime, kind, quotas));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::{LimitCheck, Limits};
+use spillgate_policy::{LimitCheck, Limits, Policy};
 use spillgate_testing::CheckLimit;
 use tokio::time::sleep;
 
@@ -63,6 +63,27 @@ async fn a_call_spends_in_all_slots_or_in_none() {
         }
         assert!(is_done, "{which}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_spends_by_a_quota_that_has_moved_and_by_one_that_has_not_or_by_neither() {
+    let redis = slow(1);
+    let node = redis.node(POLICY);
+    let users: Vec<_> = (0..2 * POLLS).map(|polls| format!("user {polls}")).collect();
+    for user in &users {
+        assert!(check_all(&node, &["a", "b"], user).await.unwrap().is_allowed());
+    }
+    let moved = POLICY.replacen("'100/h'", "'100/h burst 200'", 1);
+    let _ = node.replace(Policy::from_toml(&moved).unwrap()).unwrap();
+    let mut is_done = false;
+    for (polls, user) in users.iter().enumerate() {
+        is_done = polled(polls, check_all(&node, &["a", "b"], user)).await.is_some();
+        rest().await;
+        let [a, b] = [200 - left(&node, "a", user).await, 100 - left(&node, "b", user).await];
+        assert_eq!(a, b, "after {polls} polls");
+        assert!(!is_done || a == 2, "after {polls} polls");
+    }
+    assert!(is_done);
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,6 @@ struct FakeState {
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
     is_scattered: AtomicBool,
-    keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     /// How far its clock has gone back.
     behind: Mutex<Duration>,
@@ -81,7 +80,6 @@ impl Fake {
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
             is_scattered: AtomicBool::new(false),
-            keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             behind: Mutex::default(),
             runs: AtomicUsize::new(0),
@@ -166,11 +164,6 @@ impl Fake {
     /// Its slot is on the way to another node.
     pub(crate) fn set_scattered(&self, is_scattered: bool) {
         self.0.is_scattered.store(is_scattered, Ordering::SeqCst);
-    }
-
-    /// From now on, what was deposited is as the first version has written it.
-    pub(crate) fn age_deposits(&self) {
-        self.0.keeps_old_deposits.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn set_slot_down(&self, slot: Option<u16>) {
@@ -295,12 +288,7 @@ impl Backend for Fake {
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
         self.travel(Some(&name)).await?;
-        let kept = self.answer(self.0.model.withdraw(name).await).await?;
-        if !self.0.keeps_old_deposits.load(Ordering::SeqCst) {
-            return Ok(kept);
-        }
-        // The same up to what was reserved, and then what the limit is called: one letter.
-        Ok(kept.map(|kept| [&[1], &kept[1..67], &kept[kept.len() - 1..]].concat()))
+        self.answer(self.0.model.withdraw(name).await).await
     }
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {

@@ -128,6 +128,28 @@ async fn resets_and_overrides_count_under_leases_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_that_is_lowered_and_restored_forgives_nothing_under_leases() {
+    let redis = Fake::new();
+    let slow = POLICY.replace("1000/s burst 2000", "1/h burst 2000");
+    assert_ne!(slow, POLICY);
+    let nodes = [redis.node(&slow), redis.node(&slow)];
+    assert_eq!(passes(&nodes[0], "leased", "alice", 1200).await, 1200);
+    // What it holds goes back.
+    sleep(Duration::from_secs(1)).await;
+    let quota = "500/h burst 500".parse().unwrap();
+    nodes[0].set_override("leased", &["alice"], quota, Terms::permanent()).await.unwrap();
+    for node in &nodes {
+        assert_eq!(passes(node, "leased", "alice", 50).await, 0);
+    }
+    sleep(Duration::from_secs(72)).await;
+    let passed: usize = passes(&nodes[0], "leased", "alice", 50).await;
+    assert_eq!(passed, 10);
+    nodes[0].remove_override("leased", &["alice"]).await.unwrap();
+    assert_eq!(left(&nodes[1], "leased", "alice").await, 790);
+    assert_eq!(passes(&nodes[1], "leased", "alice", 999).await, 790);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_settled_counts_under_leases_too() {
     let redis = Fake::new();
     let node = redis.node(POLICY);

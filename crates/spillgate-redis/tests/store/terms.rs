@@ -1,8 +1,13 @@
 //! Quotas change while callers spend.
 
-use spillgate_policy::Policy;
+use std::time::Duration;
 
-use super::fake::{Fake, check_all, left, passes};
+use spillgate::AlgorithmKind;
+use spillgate_policy::Policy;
+use spillgate_redis::Settings;
+use spillgate_testing::CheckLimit;
+
+use super::fake::{Fake, Node, check_all, left, passes};
 
 fn policy(quota: &str) -> String {
     format!("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '{quota}'")
@@ -22,14 +27,77 @@ async fn what_is_spent_stays_spent_under_a_new_quota() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_is_carried_over_once_and_not_for_each_call() {
+async fn a_quota_that_has_moved_costs_an_exchange_only_where_calls_pass_and_not_for_long() {
     let redis = Fake::new();
-    let node = redis.node(&policy("10/h"));
+    let node = forgetful(&redis, &policy("10/h"));
     assert_eq!(passes(&node, "l", "alice", 2).await, 2);
     let _ = node.replace(Policy::from_toml(&policy("20/h")).unwrap()).unwrap();
-    assert_eq!(passes(&node, "l", "alice", 5).await, 5);
-    assert_eq!(redis.exchanges(), 1);
+    assert_eq!(passes(&node, "l", "alice", 18).await, 18);
+    assert_eq!(redis.exchanges(), 18);
+    assert_eq!(passes(&node, "l", "alice", 9).await, 0);
+    assert_eq!(redis.exchanges(), 18);
+    // What was spent under both has run off in an hour and six minutes.
+    tokio::time::sleep(Duration::from_secs(67 * 60)).await;
+    assert_eq!(passes(&node, "l", "alice", 99).await, 20);
+    assert_eq!(redis.exchanges(), 19);
     assert_eq!(node.store().stats().carried_over, 1);
+}
+
+/// A node that remembers no denials, so that each decision is Redis's.
+fn forgetful(redis: &Fake, policy: &str) -> Node {
+    let settings = Settings::default().nodes(2.try_into().unwrap()).remembered(0);
+    redis.node_with(policy, &settings)
+}
+
+/// What a denied call is told.
+async fn told(node: &Node) -> Option<Duration> {
+    let decision = node.check_limit("l", &["alice"], 1).await.unwrap();
+    assert!(decision.is_denied());
+    decision.retry_after()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raised_quota_reaches_who_is_exhausted_and_what_they_are_told_is_true() {
+    for sharing in ["strict", "leased"] {
+        for wait in [0_u64, 8] {
+            let shared = |quota: &str| format!("{}\nsharing = '{sharing}'", policy(quota));
+            let redis = Fake::new();
+            let node = forgetful(&redis, &shared("1/h burst 100"));
+            assert_eq!(passes(&node, "l", "alice", 200).await, 100);
+            let _ = node.replace(Policy::from_toml(&shared("60/min burst 100")).unwrap()).unwrap();
+            let raised = forgetful(&redis, &shared("60/min burst 100"));
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            // Less what has been refilled by the quota before.
+            let most = Duration::from_nanos(1_000_000_000 - wait * 1_000_000_000 / 3600);
+            let told_first = told(&node).await.unwrap();
+            assert!(told_first <= most && told_first + Duration::from_micros(1) > most);
+            tokio::time::advance(Duration::from_millis(400)).await;
+            // Also by another store.
+            for node in [&raised, &node] {
+                assert_eq!(told(node).await, Some(told_first - Duration::from_millis(400)));
+            }
+            tokio::time::advance(told_first - Duration::from_nanos(400_000_001)).await;
+            assert_eq!(told(&node).await, Some(Duration::from_nanos(1)));
+            tokio::time::advance(Duration::from_nanos(1)).await;
+            assert_eq!(passes(&node, "l", "alice", 3).await, 1);
+            tokio::time::advance(Duration::from_secs(8)).await;
+            assert_eq!(passes(&node, "l", "alice", 20).await, 8);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_question_is_told_after_a_change_is_true() {
+    let redis = Fake::new();
+    let node = forgetful(&redis, &policy("1/h burst 3"));
+    assert_eq!(passes(&node, "l", "alice", 9).await, 3);
+    let _ = node.replace(Policy::from_toml(&policy("60/min burst 3")).unwrap()).unwrap();
+    let peek = async || node.peek_limit("l", &["alice"], 1).await.unwrap().retry_after();
+    assert_eq!(peek().await, Some(Duration::from_secs(1)));
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(peek().await, Some(Duration::from_millis(100)));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(passes(&node, "l", "alice", 3).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,25 +148,16 @@ fn tiers(callers: &str, algorithm: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_changes_its_tier_takes_along_what_it_has_spent() {
-    let redis = Fake::new();
-    let node = redis.node(&tiers("'user:bob'", "fixed-window"));
-    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
-    let gold = Policy::from_toml(&tiers("'user:alice'", "fixed-window")).unwrap();
-    let _ = node.replace(gold).unwrap();
-    assert_eq!(passes(&node, "l", "alice", 50).await, 40);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_bucket_owes_the_same_time_in_every_tier() {
-    let redis = Fake::new();
-    let node = redis.node(&tiers("'user:bob'", "token-bucket"));
-    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
-    let gold = Policy::from_toml(&tiers("'user:alice'", "token-bucket")).unwrap();
-    let _ = node.replace(gold).unwrap();
-    assert_eq!(passes(&node, "l", "alice", 50).await, 0);
-    // The new rate counts at once, and the burst as it refills.
-    tokio::time::sleep(std::time::Duration::from_secs(30 * 60)).await;
-    assert_eq!(passes(&node, "l", "alice", 50).await, 25);
+    for kind in AlgorithmKind::ALL {
+        let redis = Fake::new();
+        let node = redis.node(&tiers("'user:bob'", kind.name()));
+        assert_eq!(passes(&node, "l", "alice", 12).await, 10, "{kind}");
+        let gold = Policy::from_toml(&tiers("'user:alice'", kind.name())).unwrap();
+        let _ = node.replace(gold).unwrap();
+        assert_eq!(passes(&node, "l", "alice", 50).await, 40, "{kind}");
+        let _ = node.replace(Policy::from_toml(&tiers("'user:bob'", kind.name())).unwrap());
+        assert_eq!(passes(&node, "l", "alice", 50).await, 0, "{kind}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +167,19 @@ async fn a_limit_that_starts_empty_begins_when_it_is_first_asked_for_by_any_node
         "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/s'\nstart = 'empty'";
     let node = redis.node(policy);
     assert_eq!(passes(&node, "l", "alice", 3).await, 0);
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     let later = redis.node(policy);
     assert_eq!(passes(&later, "l", "bob", 9).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_denied_by_a_quota_that_has_moved_is_denied_also_if_that_cannot_be_written() {
+    let redis = Fake::new();
+    let node = forgetful(&redis, &policy("100/h"));
+    assert_eq!(passes(&node, "l", "alice", 100).await, 100);
+    let _ = node.replace(Policy::from_toml(&policy("10/h")).unwrap()).unwrap();
+    // Of the question and the exchange, the second is not answered.
+    redis.lose_answers(1..2);
+    assert!(node.check_limit("l", &["alice"], 1).await.unwrap().is_denied());
+    assert_eq!((redis.exchanges(), node.store().stats().unreported), (1, 0));
 }

@@ -8,7 +8,7 @@ use spillgate::AlgorithmKind;
 use spillgate_policy::{Gate, Policy, RequestView};
 use spillgate_redis::backend::Backend;
 use spillgate_redis::client::{Client, Options};
-use spillgate_redis::{Name, RedisStore, Settings, State, Terms};
+use spillgate_redis::{RedisStore, Settings};
 
 use super::fake::{Fake, Node, left, passes};
 use crate::common;
@@ -44,7 +44,7 @@ fn forgetful(redis: &Fake, policy: &str) -> Node {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_in_every_tier_has_one_allowance_and_one_call_decides() {
+async fn who_asks_in_every_tier_has_one_allowance_and_a_denial_costs_one_call() {
     for kind in AlgorithmKind::ALL {
         let redis = Fake::new();
         let node = forgetful(&redis, &policy(kind.name(), DAILY));
@@ -54,7 +54,8 @@ async fn who_asks_in_every_tier_has_one_allowance_and_one_call_decides() {
             pass(&node, "", 3).await,
         ];
         assert_eq!(passed, [7, 0, 0], "{kind}");
-        assert_eq!((redis.runs(), redis.exchanges()), (15, 0), "{kind}");
+        // One exchange for each change of tiers.
+        assert_eq!((redis.runs(), redis.exchanges()), (15, 2), "{kind}");
     }
 }
 
@@ -85,18 +86,14 @@ async fn what_is_remembered_of_a_denial_counts_in_every_tier() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_quotas_change_counts_stay_and_buckets_owe_the_same_time() {
+async fn when_quotas_change_what_was_spent_stays_in_tokens() {
     for kind in AlgorithmKind::ALL {
         let redis = Fake::new();
         let node = forgetful(&redis, &policy(kind.name(), ["40/day", "60/day", "80/day"]));
         assert_eq!(pass(&node, "gold", 20).await, 20, "{kind}");
         let doubled = policy(kind.name(), ["80/day", "120/day", "160/day"]);
         let _ = node.replace(Policy::from_toml(&doubled).unwrap()).unwrap();
-        let is_time = kind.name().starts_with("token") || kind.name().starts_with("leaky");
-        // A quarter of a day, or a count.
-        let left = if is_time { 120 } else { 140 };
-        assert_eq!(pass(&node, "gold", 200).await, left, "{kind}");
-        assert!(redis.exchanges() <= 1, "{kind}");
+        assert_eq!(pass(&node, "gold", 200).await, 140, "{kind}");
     }
 }
 
@@ -183,29 +180,6 @@ async fn an_override_takes_the_tokens_of_the_callers_tier() {
     assert_eq!(left(&node, "l", "alice").await, 60);
 }
 
-/// Before tiers shared a state, its terms were those of the caller's tier.
-#[tokio::test(start_paused = true)]
-async fn a_state_of_the_first_version_counts_in_the_tier_that_it_is_of() {
-    for kind in AlgorithmKind::ALL {
-        let redis = Fake::new();
-        let node = forgetful(&redis, &policy(kind.name(), ["10/day", "20/day", "40/day"]));
-        assert_eq!(pass(&node, "gold", 30).await, 30, "{kind}");
-        let mut is_first = true;
-        redis.before_run(move |model, entries| {
-            let name: Name = entries[0].name;
-            let Some(state) = model.state(&name).filter(|_| std::mem::take(&mut is_first)) else {
-                return;
-            };
-            let terms = Terms::new(kind, "40/day".parse().unwrap());
-            let bytes = State::new(terms, state.word).to_bytes();
-            assert_eq!(bytes[0], 1);
-            model.set_state(name, Some(State::from_bytes(&bytes).unwrap()));
-        });
-        assert_eq!(pass(&node, "gold", 30).await, 10, "{kind}");
-        assert_eq!(pass(&node, "", 30).await, 0, "{kind}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn tiers_that_start_empty_fill_at_their_own_pace() {
     for algorithm in ["token-bucket", "interval-bucket"] {
@@ -251,4 +225,21 @@ async fn real_servers_keep_one_allowance_and_what_was_spent_before_an_override()
             assert_eq!(pass(&node, "silver", 1).await, 0, "{kind}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_has_cost_is_charged_in_the_tier_that_its_caller_has_now() {
+    let redis = Fake::new();
+    let quotas = ["6/min burst 100", "20 per 10 s", "7/day"];
+    let node = forgetful(&redis, &policy("token-bucket", quotas));
+    let (parts, ()) = Request::builder().header("x-team", "t").body(()).unwrap().into_parts();
+    let asked = RequestView::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
+    let receipt = node.decide(&asked).await.unwrap().receipt().unwrap();
+    tokio::time::advance(Duration::from_millis(10_001)).await;
+    assert_eq!(pass(&node, "silver", 1).await, 1);
+    // Nothing is owed any more.
+    tokio::time::advance(Duration::from_millis(500)).await;
+    node.settle_actual(receipt, 61).await.unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert_eq!(pass(&node, "silver", 99).await, 20);
 }

@@ -9,7 +9,7 @@ pub struct Error(ErrorKind);
 #[derive(Debug)]
 enum ErrorKind {
     Foreign,
-    Newer(u32),
+    OtherVersion(u32),
     Truncated,
     Damaged(String),
     Io(io::Error),
@@ -18,8 +18,8 @@ enum ErrorKind {
 impl Error {
     pub(super) const FOREIGN: Self = Self(ErrorKind::Foreign);
 
-    pub(super) const fn newer(version: u32) -> Self {
-        Self(ErrorKind::Newer(version))
+    pub(super) const fn other_version(version: u32) -> Self {
+        Self(ErrorKind::OtherVersion(version))
     }
 
     pub(super) fn damaged(what: impl Into<String>) -> Self {
@@ -31,9 +31,9 @@ impl Error {
         matches!(self.0, ErrorKind::Io(_))
     }
 
-    /// True if a newer version has written it.
-    pub fn is_newer(&self) -> bool {
-        matches!(self.0, ErrorKind::Newer(_))
+    /// True if a server of another version has written it.
+    pub fn is_other_version(&self) -> bool {
+        matches!(self.0, ErrorKind::OtherVersion(_))
     }
 }
 
@@ -50,10 +50,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             ErrorKind::Foreign => f.write_str("it is not a snapshot of Spillgate"),
-            ErrorKind::Newer(version) => write!(
+            ErrorKind::OtherVersion(version) => write!(
                 f,
-                "it is of version {version}, and this server reads up to {VERSION}; \
-                 a newer server has written it"
+                "it is of version {version}, and this server reads version {VERSION}; \
+                 use the server that wrote it, or go on without it"
             ),
             ErrorKind::Truncated => f.write_str("it ends too early"),
             ErrorKind::Damaged(what) => write!(f, "it is damaged: {what}"),

@@ -75,7 +75,7 @@ impl SnapshotFile {
 
     /// Renames a snapshot that cannot be used, and returns its new path.
     pub fn set_aside(&self, why: &Error) -> io::Result<PathBuf> {
-        let kind = if why.is_newer() { "newer" } else { "corrupt" };
+        let kind = if why.is_other_version() { "other-version" } else { "corrupt" };
         let aside = (1..u32::MAX).map(|number| beside(&self.path, &format!(".{kind}-{number}")));
         let free = aside.into_iter().find(|path| !path.exists());
         let free = free.ok_or_else(|| io::Error::other("too many were set aside"))?;

@@ -3,15 +3,13 @@
 //! ```text
 //! file    "SPILLGATE"  version  moment  seed  record…  0  checksum
 //! record  1  key, has a value, value, has an end, end     one change made at run time
-//!         2  name, per, algorithm, is removed, for how long, tables, overrides  one limit
-//! table   tiered  quota  pairs…  no pairs
-//! override  quota  pair  has a base  base  has an end  end
+//!         2  name, per, algorithm, is removed, for how long, tables, accounts  one limit
+//! table   tier  quota  pairs…  no pairs
+//! account tier  quota  pair  debt  is the caller's own  has an end  end  time  piles
+//! pile    quota  word  lag
+//! tier    is one  name
 //! pair    fingerprint  word
 //! ```
-//!
-//! Version 1 has changes of lists alone, without an end (`1  list, added, entry`), and a flag in
-//! front of an override that was set at run time, in place of its end. What was spent under such an
-//! override counts; its quota does not come back, since only its caller's fingerprint was saved.
 //!
 //! Numbers are little-endian; texts and pairs have a length prefix; quotas and algorithms are
 //! texts as in the policy file. The checksum is a CRC-32 of everything before it. It detects a
@@ -37,8 +35,8 @@ pub use self::writer::SnapshotWriter;
 
 const MAGIC: [u8; 9] = *b"SPILLGATE";
 
-/// Raised with every change of the format. Earlier versions stay readable.
-const VERSION: u32 = 2;
+/// Raised with every change of the format. Other versions are refused.
+const VERSION: u32 = 3;
 
 /// Maximum number of pairs per row: as many as fit a buffer.
 const ROW: usize = 4096;

@@ -2,9 +2,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use crc32fast::Hasher;
-use serde_json::json;
+use spillgate::account::{SavedAccount, SavedPile};
 use spillgate::algorithm::Word;
-use spillgate::{Fingerprint, Saved, SavedOverride, SavedTable, Seed, Timestamp};
+use spillgate::{Fingerprint, Saved, SavedCaller, SavedOwn, SavedTable, Seed, Timestamp};
 use spillgate_policy::store::{Edit, SavedLimit};
 
 use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
@@ -16,7 +16,6 @@ pub struct SnapshotReader<R> {
     checksum: Hasher,
     moment: Moment,
     seed: Seed,
-    version: u32,
     is_over: bool,
 }
 
@@ -30,11 +29,11 @@ pub enum Piece {
 }
 
 impl<R: Read> SnapshotReader<R> {
-    /// Reads the header. Fails if it is no snapshot, of a newer version, or cannot be read.
+    /// Reads the header. Fails if it is no snapshot, of another version, or cannot be read.
     pub fn new(input: R) -> Result<Self, Error> {
         let moment = Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None };
         let (checksum, seed) = (Hasher::new(), Seed::from_bytes([0; 16]));
-        let mut reader = Self { input, checksum, moment, seed, version: VERSION, is_over: false };
+        let mut reader = Self { input, checksum, moment, seed, is_over: false };
         match reader.array() {
             Ok(MAGIC) => {}
             // It may be one: a failing disk must not reset all counters.
@@ -42,9 +41,8 @@ impl<R: Read> SnapshotReader<R> {
             _ => return Err(Error::FOREIGN),
         }
         match u32::from_le_bytes(reader.array()?) {
-            0 => return Err(Error::damaged("there is no version 0")),
-            version @ 1..=VERSION => reader.version = version,
-            newer => return Err(Error::newer(newer)),
+            VERSION => {}
+            other => return Err(Error::other_version(other)),
         }
         let clock = Timestamp::from_nanos(reader.number()?);
         let wall = Duration::from_nanos(reader.number()?);
@@ -93,22 +91,10 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn edit(&mut self) -> Result<Edit, Error> {
-        if self.version == 1 {
-            return self.list_edit();
-        }
         let key = self.text()?;
         let (has_value, value) = (self.flag("value")?, self.text()?);
         let until = self.until()?;
         Ok(Edit::new(key, has_value.then_some(value), until))
-    }
-
-    /// A change of a list, as version 1 has it.
-    fn list_edit(&mut self) -> Result<Edit, Error> {
-        let list = if self.flag("list")? { "block" } else { "allow" };
-        let value =
-            if self.flag("change of a list")? { json!({}) } else { json!({"removed": true}) };
-        let key = json!(["list", list, self.text()?]);
-        Ok(Edit::new(key.to_string(), Some(value.to_string()), None))
     }
 
     fn until(&mut self) -> Result<Option<Timestamp>, Error> {
@@ -125,14 +111,7 @@ impl<R: Read> SnapshotReader<R> {
             spent.tables.push(self.table()?);
         }
         for _ in 0..self.count()? {
-            if self.version == 1 {
-                self.flag("override")?;
-            }
-            let quota = self.parsed()?;
-            let (caller, word) = self.pair()?;
-            let base = self.base()?;
-            let until = if self.version == 1 { None } else { self.until()? };
-            spent.overrides.push(SavedOverride { caller, quota, word, base, until });
+            spent.accounts.push(self.account()?);
         }
         let mut limit = SavedLimit::new(name, per, algorithm, spent);
         limit.removed_for = removed_for;
@@ -145,20 +124,35 @@ impl<R: Read> SnapshotReader<R> {
         Ok(is_removed.then_some(Duration::from_nanos(nanos)))
     }
 
-    fn base(&mut self) -> Result<Option<Word>, Error> {
-        let has_base = self.flag("base")?;
-        let word = Word::from_bits(self.number()?);
-        Ok(has_base.then_some(word))
+    fn account(&mut self) -> Result<SavedCaller, Error> {
+        let (tier, is_own, until) = (self.tier()?, self.flag("quota")?, self.until()?);
+        let own = is_own.then_some(SavedOwn { until });
+        let quota = self.parsed()?;
+        let (caller, word) = self.pair()?;
+        let debt = Word::from_bits(self.number()?);
+        let at = Timestamp::from_nanos(self.number()?);
+        let since = Timestamp::from_nanos(self.number()?);
+        let mut piles = Vec::new();
+        for _ in 0..self.count()? {
+            let (quota, word) = (self.parsed()?, Word::from_bits(self.number()?));
+            piles.push(SavedPile { quota, word, lag: Duration::from_nanos(self.number()?) });
+        }
+        let account = SavedAccount { quota, word, debt, at, since, piles };
+        Ok(SavedCaller { caller, tier, own, account })
+    }
+
+    fn tier(&mut self) -> Result<Option<String>, Error> {
+        let (is_in_one, name) = (self.flag("tier")?, self.text()?);
+        Ok(is_in_one.then_some(name))
     }
 
     fn table(&mut self) -> Result<SavedTable, Error> {
-        let is_tiered = self.flag("tier")?;
-        let quota = self.parsed()?;
+        let (tier, is_by_call, quota) = (self.tier()?, self.flag("quota")?, self.parsed()?);
         let mut callers = Vec::new();
         loop {
             let row = self.row()?;
             if row.is_empty() {
-                return Ok(SavedTable { quota, is_tiered, callers });
+                return Ok(SavedTable { tier, is_by_call, quota, callers });
             }
             callers.extend(row);
         }

@@ -2,7 +2,7 @@ use std::io::{self, Write};
 
 use crc32fast::Hasher;
 use spillgate::algorithm::Word;
-use spillgate::{Fingerprint, SavedTable, Seed, Timestamp};
+use spillgate::{Fingerprint, SavedCaller, SavedTable, Seed, Timestamp};
 use spillgate_policy::store::{Edit, SavedLimit};
 
 use super::{MAGIC, Moment, ROW, VERSION, tag};
@@ -51,15 +51,8 @@ impl<W: Write> SnapshotWriter<W> {
         for table in &limit.spent.tables {
             self.table(table)?;
         }
-        self.count(limit.spent.overrides.len())?;
-        for saved in &limit.spent.overrides {
-            self.text(&saved.quota.to_string())?;
-            self.pair((saved.caller, saved.word))?;
-            self.bytes(&[u8::from(saved.base.is_some())])?;
-            self.number(saved.base.map_or(0, Word::to_bits))?;
-            self.until(saved.until)?;
-        }
-        Ok(())
+        self.count(limit.spent.accounts.len())?;
+        limit.spent.accounts.iter().try_for_each(|account| self.account(account))
     }
 
     /// Ends the snapshot, and returns its size in bytes.
@@ -72,10 +65,36 @@ impl<W: Write> SnapshotWriter<W> {
     }
 
     fn table(&mut self, table: &SavedTable) -> io::Result<()> {
-        self.bytes(&[u8::from(table.is_tiered)])?;
+        self.tier(table.tier.as_deref())?;
+        self.bytes(&[u8::from(table.is_by_call)])?;
         self.text(&table.quota.to_string())?;
         table.callers.chunks(ROW).try_for_each(|row| self.row(row))?;
         self.row(&[])
+    }
+
+    fn tier(&mut self, name: Option<&str>) -> io::Result<()> {
+        self.bytes(&[u8::from(name.is_some())])?;
+        self.text(name.unwrap_or_default())
+    }
+
+    fn account(
+        &mut self,
+        SavedCaller { caller, tier, own, account }: &SavedCaller,
+    ) -> io::Result<()> {
+        self.tier(tier.as_deref())?;
+        self.bytes(&[u8::from(own.is_some())])?;
+        self.until(own.and_then(|own| own.until))?;
+        self.text(&account.quota.to_string())?;
+        self.pair((*caller, account.word))?;
+        self.number(account.debt.to_bits())?;
+        self.number(account.at.as_nanos())?;
+        self.number(account.since.as_nanos())?;
+        self.count(account.piles.len())?;
+        account.piles.iter().try_for_each(|pile| {
+            self.text(&pile.quota.to_string())?;
+            self.number(pile.word.to_bits())?;
+            self.number(nanos(pile.lag))
+        })
     }
 
     fn row(&mut self, row: &[(Fingerprint, Word)]) -> io::Result<()> {

@@ -28,7 +28,7 @@ fn large() -> Vec<u8> {
     let callers = keys.map(|key| (Fingerprint::from_bits(key), spent)).collect();
     let quota = "1/h burst 1000".parse().unwrap();
     let mut saved = Saved::default();
-    saved.tables.push(SavedTable { quota, is_tiered: false, callers });
+    saved.tables.push(SavedTable { tier: None, is_by_call: false, quota, callers });
     let (name, per) = ("api".to_owned(), "caller".to_owned());
     let kind = AlgorithmKind::TokenBucket;
     writer.limit(&SavedLimit::new(name, per, kind, saved)).unwrap();

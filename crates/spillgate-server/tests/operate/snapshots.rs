@@ -42,7 +42,7 @@ fn a_snapshot_that_cannot_be_used_is_set_aside_and_the_server_starts_empty() {
         (&good[..good.len() / 2], "it ends too early", "state.corrupt-2"),
         (b"REDIS0011 and more", "it is not a snapshot of Spillgate", "state.corrupt-3"),
         (b"", "it is not a snapshot of Spillgate", "state.corrupt-4"),
-        (&newer, "it is of version 9", "state.newer-1"),
+        (&newer, "it is of version 9", "state.other-version-1"),
     ];
     for (bytes, why, aside) in cases {
         std::fs::write(home.path("state"), bytes).unwrap();

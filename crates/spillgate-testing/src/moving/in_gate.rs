@@ -1,5 +1,6 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request as HttpRequest;
 use spillgate::{AlgorithmKind, Quota, Timestamp};
@@ -9,8 +10,7 @@ use spillgate_policy::{
 };
 use tokio::runtime::Runtime;
 
-use super::history::KEYS;
-use super::{Caller, Moving, Quotas};
+use super::{Caller, Moving, Own, Quotas};
 
 /// A limit in a [`Gate`] over any store, whose requests name a user and its tier.
 pub struct MovingGate<S: Store> {
@@ -21,7 +21,6 @@ pub struct MovingGate<S: Store> {
     set_now: Box<dyn Fn(Timestamp)>,
     restart: Restart<S>,
     receipts: HashMap<usize, Receipt>,
-    overridden: HashSet<&'static str>,
 }
 
 /// Makes a gate anew with what another has kept, at a time.
@@ -50,7 +49,6 @@ impl<S: Store> MovingGate<S> {
             set_now: Box::new(set_now),
             restart: Box::new(restart),
             receipts: HashMap::new(),
-            overridden: HashSet::new(),
         })
     }
 
@@ -60,6 +58,11 @@ impl<S: Store> MovingGate<S> {
             Ok(answer) => answer,
             Err(error) => panic!("the store did not answer: {error}"),
         }
+    }
+
+    /// Ends what is over of the overrides set here, where the store does not by itself.
+    pub fn expire_overrides(&self, now: Timestamp) {
+        self.at(now, self.gate.expire_overrides());
     }
 
     fn policy(&self, quotas: &Quotas) -> Policy {
@@ -86,10 +89,15 @@ fn policy(kind: AlgorithmKind, quotas: &Quotas) -> Result<Policy, Error> {
 }
 
 impl<S: Store> Moving for MovingGate<S> {
-    fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> (bool, u64) {
-        let outcome = self.outcome(caller, cost, now);
-        let left = outcome.nearest().map_or(0, |limit| limit.decision().remaining());
-        (outcome.is_allowed(), left)
+    fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> bool {
+        self.outcome(caller, cost, now).is_allowed()
+    }
+
+    /// Only for callers without a tier: a peek by name has none.
+    fn retry_after(&mut self, caller: Caller, cost: u64, now: Timestamp) -> Option<Duration> {
+        let names = [caller.key];
+        let peek = self.gate.peek_limit("l", &names, cost);
+        caller.tier.map_or_else(|| self.at(now, peek).retry_after(), |_| None)
     }
 
     fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool {
@@ -116,20 +124,19 @@ impl<S: Store> Moving for MovingGate<S> {
         self.at(now, self.gate.reset_limit("l", &[key]));
     }
 
-    fn set_override(&mut self, key: &'static str, quota: Option<Quota>, now: Timestamp) {
-        match quota {
-            Some(quota) => {
-                self.at(now, self.gate.set_override("l", &[key], quota, Terms::permanent()));
-                self.overridden.insert(key)
+    fn set_override(&mut self, key: &'static str, own: Option<Own>, now: Timestamp) {
+        match own {
+            Some(Own { quota, until }) => {
+                let terms = until.map_or_else(Terms::permanent, Terms::until);
+                self.at(now, self.gate.set_override("l", &[key], quota, terms));
             }
             None => {
                 self.at(now, self.gate.remove_override("l", &[key]));
-                self.overridden.remove(key)
             }
         };
     }
 
-    fn reload(&mut self, quotas: &Quotas, now: Timestamp) -> bool {
+    fn reload(&mut self, quotas: &Quotas, now: Timestamp) {
         (self.set_now)(now);
         // Unless that would end a reservation, the limit is removed first, as by mistake, and
         // put back.
@@ -140,10 +147,7 @@ impl<S: Store> Moving for MovingGate<S> {
                 panic!("{quotas}: {why}");
             }
         }
-        let is_same = self.quotas == *quotas;
         self.quotas = quotas.clone();
-        // Where states are translated as callers come, all come now.
-        is_same || self.gate.store().is_in_process() || KEYS.iter().all(|key| self.comes(key, now))
     }
 
     fn restart(&mut self, now: Timestamp) {
@@ -159,15 +163,6 @@ impl<S: Store> Moving for MovingGate<S> {
 }
 
 impl<S: Store> MovingGate<S> {
-    /// Has a caller spend one, and get it back. False if it is not translated by that: it is
-    /// denied, or has a quota of its own.
-    fn comes(&self, key: &'static str, now: Timestamp) -> bool {
-        let mut outcome = self.outcome(Caller { key, tier: None }, 1, now);
-        let Some(receipt) = outcome.receipt() else { return false };
-        let _ = self.at(now, self.gate.settle_actual(receipt, 0));
-        !self.overridden.contains(key)
-    }
-
     fn outcome(
         &self,
         caller: Caller,

@@ -3,7 +3,7 @@ use std::time::Duration;
 use num_rational::BigRational as Rational;
 use spillgate::Quota;
 
-use super::{Rule, carried};
+use super::Rule;
 use crate::exact::{Nanos, round_up, whole};
 
 /// A count for a window that begins with the first call after the last one ended.
@@ -60,25 +60,5 @@ impl Rule for FirstHitWindow {
     fn refund(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
         let Window { begin, count } = self.current(caller, now);
         Window { begin, count: count.saturating_sub(amount) }
-    }
-
-    fn carry_over(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
-        let kept = self.keep(caller, now, old);
-        Window { count: carried(kept.count, old.limit, self.limit), ..kept }
-    }
-
-    fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { begin, count } = old.current(caller, now);
-        // Lengths are rounded up to steps.
-        let is_alike = self.length.abs_diff(old.length) < self.step.max(old.step);
-        let begin = round_up(if is_alike { begin } else { now }, self.step);
-        Window { begin, count }
-    }
-
-    fn refund_call(&self, caller: &Window, now: Nanos, amount: u64, spent: &Window) -> Window {
-        let (current, spent) = (self.current(caller, now), self.current(spent, now));
-        let is_same = current.begin.abs_diff(spent.begin) < self.length;
-        let amount = amount.min(spent.count);
-        if is_same { self.refund(caller, now, amount) } else { caller.clone() }
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use num_rational::BigRational as Rational;
 use spillgate::Quota;
 
-use super::{Rule, carried};
+use super::Rule;
 use crate::exact::{Nanos, whole};
 
 /// A count for each window of the clock.
@@ -55,22 +55,5 @@ impl Rule for FixedWindow {
     fn refund(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
         let Window { number, count } = self.current(caller, now);
         Window { number, count: count.saturating_sub(amount) }
-    }
-
-    fn carry_over(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
-        let kept = self.keep(caller, now, old);
-        Window { count: carried(kept.count, old.limit, self.limit), ..kept }
-    }
-
-    fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { number, count } = old.current(caller, now);
-        let number = if self.length == old.length { number } else { now / self.length };
-        Window { number, count }
-    }
-
-    fn refund_call(&self, caller: &Window, now: Nanos, amount: u64, spent: &Window) -> Window {
-        let is_same = self.current(caller, now).number == self.current(spent, now).number;
-        let amount = amount.min(self.current(spent, now).count);
-        if is_same { self.refund(caller, now, amount) } else { caller.clone() }
     }
 }

@@ -2,7 +2,7 @@ use num_rational::BigRational as Rational;
 use spillgate::algorithm::IntervalBucket as RealBucket;
 use spillgate::{Start, Timestamp};
 
-use super::{Rule, carried};
+use super::Rule;
 use crate::Limit;
 use crate::exact::{Nanos, nanos, round_up, whole};
 
@@ -44,11 +44,6 @@ impl IntervalBucket {
             is_exact: real.counts_debt_exactly(),
             start,
         }
-    }
-
-    /// True if periods are equally long, but for how they are rounded up to steps.
-    fn is_as_long_as(&self, other: &Self) -> bool {
-        self.period.abs_diff(other.period) < self.step.max(other.step)
     }
 
     /// True if time went back behind a debtor's last refill, by more than a step.
@@ -107,44 +102,6 @@ impl Rule for IntervalBucket {
             left if left < spent => Refilled { at, spent: left },
             _ => caller.clone(),
         }
-    }
-
-    fn carry_over(&self, caller: &Refilled, now: Nanos, old: &Self) -> Refilled {
-        let Refilled { at, spent } = old.refilled(caller, now);
-        let at = if self.is_as_long_as(old) { at } else { now };
-        Refilled { at: period_from(at, self.step), spent: carried(spent, old.burst, self.burst) }
-    }
-
-    fn keep(&self, caller: &Refilled, now: Nanos, old: &Self) -> Refilled {
-        let rule = |it: &Self| (it.amount, it.burst, it.period, it.step);
-        if rule(self) == rule(old) {
-            return caller.clone();
-        }
-        if caller.at > round_up(now, old.step) {
-            return Refilled { at: period_from(caller.at, self.step), ..caller.clone() };
-        }
-        let Refilled { at, spent } = old.refilled(caller, now);
-        let at = if self.is_as_long_as(old) { at } else { now };
-        Refilled { at: period_from(at, self.step), spent }
-    }
-
-    fn slower(&self, other: &Self) -> Self {
-        Self { amount: self.amount.min(other.amount), ..self.clone() }
-    }
-
-    /// Refills that are due are those of the tier that asks.
-    fn in_tier(&self, caller: &Refilled, _: Nanos, _: &Self) -> Refilled {
-        caller.clone()
-    }
-
-    fn refund_call(
-        &self,
-        caller: &Refilled,
-        now: Nanos,
-        amount: u64,
-        spent: &Refilled,
-    ) -> Refilled {
-        self.refund(caller, now, amount.min(self.refilled(spent, now).spent))
     }
 }
 

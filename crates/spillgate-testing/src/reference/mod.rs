@@ -23,7 +23,7 @@ pub(crate) use self::fixed_window::FixedWindow;
 pub(crate) use self::interval_bucket::IntervalBucket;
 pub(crate) use self::sliding_window::SlidingWindow;
 pub(crate) use self::token_bucket::TokenBucket;
-use crate::exact::{Nanos, floor, whole};
+use crate::exact::Nanos;
 use crate::{Limit, Subject};
 
 /// A [`Subject`] that is correct by definition.
@@ -56,11 +56,6 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     })
 }
 
-/// What stays spent when a limit changes.
-fn carried(spent: u64, old: u64, new: u64) -> u64 {
-    spent.min(old).min(new) + spent.saturating_sub(old)
-}
-
 /// The definition of one algorithm.
 pub(crate) trait Rule: Clone {
     /// The state of one caller.
@@ -83,46 +78,8 @@ pub(crate) trait Rule: Clone {
     /// The caller after it has spent `amount` more.
     fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
-    /// The caller after it has spent up to `amount` more, but no more than `most` in total.
-    fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State {
-        self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
-    }
-
     /// The caller after a refund of `amount`.
     fn refund(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
-
-    /// The caller under this rule, which was in a state of another: what it has spent stays
-    /// spent, in tokens, of the old limit no more than the new one has, and all beyond it.
-    fn carry_over(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
-
-    /// The caller under the rule of another tier: in time, or counted as before.
-    fn keep(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
-
-    /// How many whole tokens take as long to refill as `tokens` of another rule: as many, unless
-    /// they are refilled one by one.
-    fn worth(&self, tokens: u64, _other: &Self) -> u64 {
-        tokens
-    }
-
-    /// This rule with the slower refill of two: for a caller of unknown tier.
-    fn slower(&self, _other: &Self) -> Self {
-        self.clone()
-    }
-
-    /// The caller as another tier of the limit sees it.
-    fn in_tier(&self, state: &Self::State, now: Nanos, other: &Self) -> Self::State {
-        self.keep(state, now, other)
-    }
-
-    /// The caller after a refund of up to `amount` of a call that left the state `spent`, except
-    /// what has been refilled since.
-    fn refund_call(
-        &self,
-        state: &Self::State,
-        now: Nanos,
-        amount: u64,
-        spent: &Self::State,
-    ) -> Self::State;
 
     /// How long the call of a caller that was in this state should wait.
     fn wait(&self, _before: &Self::State, _now: Nanos) -> Duration {

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use num_rational::BigRational as Rational;
 use spillgate::Quota;
 
-use super::{Rule, carried};
-use crate::exact::{Nanos, difference, floor, fraction, whole};
+use super::Rule;
+use crate::exact::{Nanos, difference, fraction, whole};
 
 /// A count for each window of the clock, of which the last two count.
 #[derive(Clone)]
@@ -47,25 +47,6 @@ impl SlidingWindow {
     }
 }
 
-impl SlidingWindow {
-    /// A caller of another rule, with what `change` makes of what it has spent.
-    fn moved(
-        &self,
-        caller: &Windows,
-        now: Nanos,
-        old: &Self,
-        change: impl Fn(u64) -> u64,
-    ) -> Windows {
-        if self.period == old.period {
-            // What the previous window weighs is not cut.
-            return old.with(caller, now, change);
-        }
-        let spent = floor(&old.spent(caller, now).ceil());
-        let last = now / self.period;
-        Windows { calls: BTreeMap::from([(last, change(spent))]), last }
-    }
-}
-
 impl Rule for SlidingWindow {
     type State = Windows;
 
@@ -91,24 +72,5 @@ impl Rule for SlidingWindow {
 
     fn refund(&self, caller: &Windows, now: Nanos, amount: u64) -> Windows {
         self.with(caller, now, |calls| calls.saturating_sub(amount))
-    }
-
-    fn carry_over(&self, caller: &Windows, now: Nanos, old: &Self) -> Windows {
-        self.moved(caller, now, old, |count| carried(count, old.limit, self.limit))
-    }
-
-    fn keep(&self, caller: &Windows, now: Nanos, old: &Self) -> Windows {
-        self.moved(caller, now, old, |count| count)
-    }
-
-    fn refund_call(&self, caller: &Windows, now: Nanos, amount: u64, spent: &Windows) -> Windows {
-        let (window, last) = (self.current(caller, now), spent.last);
-        if last > window || window - last > 1 {
-            return caller.clone();
-        }
-        let amount = amount.min(spent.calls_in(Some(last)));
-        let mut calls = caller.calls.clone();
-        calls.insert(last, caller.calls_in(Some(last)).saturating_sub(amount));
-        Windows { calls, last: window }
     }
 }

@@ -72,13 +72,6 @@ impl Rule for TokenBucket {
         Debt { tokens: self.spent(debt, now) + whole(amount), at: now }
     }
 
-    /// To the very nanosecond.
-    fn take_up_to(&self, debt: &Debt, now: Nanos, amount: u64, most: u64) -> Debt {
-        let spent = self.spent(debt, now);
-        let most = whole(most).max(spent.clone());
-        Debt { tokens: (spent + whole(amount)).min(most), at: now }
-    }
-
     fn refund(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
         let spent = self.spent(debt, now);
         if spent == whole(0) {
@@ -87,43 +80,6 @@ impl Rule for TokenBucket {
         // Not beyond what a caller never seen would have.
         let least = self.spent(&self.start, now);
         Debt { tokens: (spent - whole(amount)).max(least), at: now }
-    }
-
-    fn carry_over(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
-        let spent = old.spent(debt, now);
-        let beyond = (&spent - whole(old.burst)).max(whole(0));
-        let tokens = spent.min(whole(old.burst)).min(whole(self.burst)) + beyond;
-        // Up to a whole nanosecond.
-        let interval = fraction(self.interval.map_or(1, |interval| interval as i128), 1);
-        Debt { tokens: (tokens * &interval).ceil() / interval, at: now }
-    }
-
-    fn worth(&self, tokens: u64, other: &Self) -> u64 {
-        match (self.interval, other.interval) {
-            (Some(own), Some(others)) => floor(&(whole(tokens) * fraction(others as i128, own))),
-            _ => tokens,
-        }
-    }
-
-    fn keep(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
-        match (self.interval, old.interval) {
-            (Some(new), Some(interval)) => {
-                let spent = old.spent(debt, now);
-                Debt { tokens: spent * fraction(interval as i128, new), at: now }
-            }
-            (None, None) => debt.clone(),
-            _ => self.carry_over(debt, now, old),
-        }
-    }
-
-    fn refund_call(&self, debt: &Debt, now: Nanos, amount: u64, spent: &Debt) -> Debt {
-        let amount = whole(amount).min(self.spent(spent, now));
-        let spent = self.spent(debt, now);
-        let least = self.spent(&self.start, now);
-        if spent == whole(0) {
-            return debt.clone();
-        }
-        Debt { tokens: (spent - amount).max(least), at: now }
     }
 
     fn wait(&self, before: &Debt, now: Nanos) -> Duration {

@@ -50,6 +50,16 @@ macro_rules! of_one_kind {
     };
 }
 
+impl AnyAlgorithm {
+    /// What is [spent](Algorithm::spent) if the whole burst is.
+    pub(crate) fn whole(&self) -> u64 {
+        match self.layout() {
+            Layout::Bucket { span, .. } => span,
+            _ => self.limit(),
+        }
+    }
+}
+
 impl Algorithm for AnyAlgorithm {
     fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
         chosen!(self, algorithm => algorithm.spend(word, now, cost))
@@ -153,22 +163,6 @@ const REFILLING_TOKEN_BUCKET: u64 = 0;
 const TAG: u64 = (1 << TAG_BITS) - 1;
 
 impl AnyAlgorithm {
-    /// How many whole tokens are spent.
-    pub(super) fn whole_owed(&self, word: Word, now: Timestamp) -> u64 {
-        match self.layout() {
-            Layout::Bucket { interval, .. } => self.spent(word, now) / interval,
-            _ => self.owed(word, now),
-        }
-    }
-
-    /// The rule by which slots shared by two quotas are idle: idle under it is idle under both.
-    pub(crate) fn slower(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::IntervalBucket(one), Self::IntervalBucket(other)) => one.slower(other).into(),
-            _ => self,
-        }
-    }
-
     /// The stricter of two words: the one with more spent or, if equal, for longer. If that is
     /// equal too, the second.
     #[must_use]

@@ -50,11 +50,6 @@ impl FixedWindow {
         Ok(Self { packing, length, limit: quota.burst(), rounding })
     }
 
-    /// A smaller limit in words of this one.
-    pub(super) const fn with_limit(self, quota: &Quota) -> Self {
-        Self { limit: quota.burst(), ..self }
-    }
-
     fn period(quota: &Quota) -> Result<u64, Error> {
         let period = period_of(quota, "a fixed window")?;
         without_burst(quota, "a fixed window")?;

@@ -24,6 +24,7 @@ mod packing;
 mod sliding_window;
 mod spend_record;
 mod token_bucket;
+mod tokens;
 
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ pub use self::leaky_bucket::LeakyBucket;
 pub use self::sliding_window::SlidingWindow;
 pub use self::spend_record::SpendRecord;
 pub use self::token_bucket::TokenBucket;
+pub(crate) use self::tokens::Tokens;
 use crate::Timestamp;
 
 /// The state of one caller under one limit.
@@ -177,8 +179,8 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word;
 
-    /// A word of `old` under `self`, a quota of another [tier](AlgorithmKind::with_quotas):
-    /// buckets owe the same time, windows have the same count.
+    /// A word of `old` under `self`, a share of its quota: buckets owe the same time, windows have
+    /// the same count.
     #[must_use]
     fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word;
 

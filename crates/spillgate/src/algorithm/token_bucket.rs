@@ -71,6 +71,13 @@ impl TokenBucket {
         Word(refunded.0.max(self.start.0.min(word.0)))
     }
 
+    /// The times in which a token refills, and the whole burst.
+    #[inline(always)]
+    pub(crate) const fn times(self) -> (u64, u64) {
+        let [interval, span] = self.gcra.to_raw();
+        (interval, span)
+    }
+
     pub(super) const fn refills(self) -> bool {
         self.gcra.refills()
     }

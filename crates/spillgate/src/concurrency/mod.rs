@@ -48,8 +48,8 @@ use crate::{Fingerprint, KeyedState};
 ///
 /// # Keys
 ///
-/// As for [`Limiter`](crate::Limiter): only a 64-bit fingerprint of the key is kept, so two keys
-/// share a count with a chance of 2⁻⁶⁴.
+/// As for [`Limiter`](crate::Limiter): only a 57-bit fingerprint of the key is kept, so two keys
+/// share a count with a chance of 2⁻⁵⁷.
 ///
 /// # Memory and threads
 ///

@@ -2,9 +2,9 @@ use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
 use super::Limiter;
+use super::accounts::Accounts;
 use super::counters::Counters;
 use super::manage::rules;
-use super::overrides::Overrides;
 use super::tiers::{TierOf, Tiers};
 use crate::algorithm::{AlgorithmKind, Start};
 use crate::sync::AtomicBool;
@@ -165,9 +165,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> LimiterBuilder<K, C, S>
     ///
     /// # Errors
     ///
-    /// If a quota is invalid, or the algorithm cannot count it; if tiers are
-    /// [incompatible](AlgorithmKind::with_quotas) or duplicate; if the maximum debt is more than
-    /// a word can represent; if the capacity is 0, or there is no memory for it.
+    /// If a quota is invalid, or the algorithm cannot count it; if tiers are duplicate; if the
+    /// maximum debt is more than a word can represent; if the capacity is 0, or there is no memory for it.
     pub fn build(self) -> Result<Limiter<K, C, S>, Error> {
         let born = self.clock.now();
         self.build_born(born)
@@ -189,7 +188,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> LimiterBuilder<K, C, S>
         let limiter = self.build_born(old.born)?;
         if is_alike {
             let now = limiter.clock.now();
-            limiter.restore_at(&old.save(), now, now);
+            limiter.restore_at(&old.save(), now, now, true);
         }
         Ok(limiter)
     }
@@ -211,9 +210,9 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> LimiterBuilder<K, C, S>
             self.hasher,
         )?;
         Ok(Limiter {
-            table,
             tiers,
-            overrides: Overrides::new(),
+            accounts: Accounts::new(&rules.all(&quotas), table.slots()),
+            table,
             plain: AtomicBool::new(is_plain),
             clock: self.clock,
             counters: Counters::new(),

@@ -1,5 +1,5 @@
 use super::Limiter;
-use super::overrides::Stripe;
+use super::accounts::Stripe;
 use super::tiers::Quotas;
 use crate::sync::MutexGuard;
 use crate::table::Stripes;
@@ -8,7 +8,7 @@ use crate::table::Stripes;
 pub(crate) struct LimiterLocks<'l> {
     _changing: MutexGuard<'l, ()>,
     _quotas: Quotas<'l>,
-    _overrides: Vec<MutexGuard<'l, Stripe>>,
+    _accounts: Vec<MutexGuard<'l, Stripe>>,
     _table: Stripes<'l>,
     #[cfg(feature = "tokio")]
     _queues: super::until_ready::HeldQueues<'l>,
@@ -18,9 +18,9 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     /// Takes every lock, in the order in which calls do.
     pub(crate) fn hold_locks(&self) -> LimiterLocks<'_> {
         LimiterLocks {
-            _changing: self.overrides.hold(),
+            _changing: self.accounts.hold(),
             _quotas: self.tiers.quotas(),
-            _overrides: self.overrides.hold_stripes(),
+            _accounts: self.accounts.hold_stripes(),
             _table: self.table.hold_stripes(),
             #[cfg(feature = "tokio")]
             _queues: self.queues.hold(),

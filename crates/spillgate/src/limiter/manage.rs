@@ -1,26 +1,32 @@
 //! Changing and inspecting a running limiter.
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
-use super::overrides::Pinned;
+use super::accounts::{self, Entry, Own, Stripe};
 use super::tiers::Caller;
 use super::{Counts, Limiter};
-use crate::algorithm::{Algorithm, AlgorithmKind, AnyAlgorithm, Start, Word};
+use crate::account::{Account, Rule};
+use crate::algorithm::{AlgorithmKind, AnyAlgorithm, Start, Word};
 use crate::sync::{MutexGuard, Ordering};
-use crate::{Clock, Error, Quota, Table, Timestamp};
+use crate::{Clock, Error, Fingerprint, Quota, Table, Timestamp};
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// Changes the quota of all callers without a tier or an override.
     ///
-    /// What a caller has spent stays spent, in tokens, up to the new burst: 7 of 10 stay 7.
-    /// Debt beyond the old burst becomes debt beyond the new one. Setting the current quota
-    /// changes nothing. Scans every slot, about 10 ms per million callers; checks wait.
+    /// What a caller has spent stays spent, in tokens, up to the new burst: 7 of 10 stay 7, and
+    /// debts are owed in full. What was spent under each quota runs off at its own rate, the fastest
+    /// first: a quota that is lowered and restored refunds nobody, and one that comes back charges
+    /// nobody for what has run off. Setting the current quota changes nothing.
+    ///
+    /// Visits every slot; checks wait meanwhile, about 0.4 s per million callers. Callers that have something spent take more
+    /// memory and time until that has run off: see [below](Self#memory-and-threads).
     ///
     /// If the limiter has tiers, see [`set_tier_quota`](Self::set_tier_quota).
     ///
     /// # Errors
     ///
-    /// If the quota is not valid, or not for the limiter's algorithm and its tiers.
+    /// If the quota is not valid, or not for the limiter's algorithm.
     pub fn set_quota<Q: TryInto<Quota>>(&self, quota: Q) -> Result<(), Error>
     where
         Error: From<Q::Error>,
@@ -29,16 +35,11 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         self.change_quotas(|quotas| quotas[0] = quota)
     }
 
-    /// Changes the quota of a tier.
-    ///
-    /// All tiers share one table, which does not know the tier of a caller: so buckets keep the
-    /// time that they owe, and windows and interval buckets their count. The same holds for
-    /// [`set_quota`](Self::set_quota) if there are tiers.
+    /// Changes the quota of a tier, as [`set_quota`](Self::set_quota) changes the limiter's own.
     ///
     /// # Errors
     ///
-    /// If there is no such tier, or the quota is invalid, or incompatible with
-    /// [those of the others](AlgorithmKind::with_quotas).
+    /// If there is no such tier, or the quota is not valid, or not for the limiter's algorithm.
     pub fn set_tier_quota<Q: TryInto<Quota>>(&self, tier: &str, quota: Q) -> Result<(), Error>
     where
         Error: From<Q::Error>,
@@ -47,8 +48,7 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         self.change_quotas(|quotas| quotas[tier] = quota)
     }
 
-    /// Changes the limiter's own quota and those of tiers at once: for changes that affect all of
-    /// them, such as a common period.
+    /// Changes the limiter's own quota and those of tiers at once.
     ///
     /// # Errors
     ///
@@ -70,7 +70,9 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// override. Scans every slot.
     #[must_use]
     pub fn active_callers(&self) -> usize {
-        self.table.active_callers_at(self.clock.now())
+        let now = self.clock.now();
+        let in_accounts = self.accounts.stripes().map(|stripe| stripe.active_callers(now));
+        self.table.active_callers_at(now) + in_accounts.sum::<usize>()
     }
 
     /// Clears the slots of idle callers, and returns how many there were. Never necessary: see
@@ -80,21 +82,39 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     }
 
     fn change_quotas(&self, change: impl FnOnce(&mut [Quota])) -> Result<(), Error> {
-        // Held for the whole change: `quota` returns the one in force, and the words that
-        // overrides keep change together with those in the table.
-        let changing = self.overrides.hold();
+        // Held for the whole change: `quota` returns the one in force, and accounts change
+        // together with the table.
+        let _changing = self.accounts.hold();
         let mut quotas = self.tiers.quotas();
         let mut wanted = quotas.clone();
         change(&mut wanted);
         let rules = rules(self.kind, &wanted, self.start, self.born, self.max_debt)?;
-        // What ended before the change went to the table before it.
-        self.expire_all(&changing, self.clock.now());
-        let changed = self.table.set_rules(rules.base, &rules.tiers, || self.clock.now());
-        if let Some((old, now)) = changed {
-            let carry = |word| self.table.carried(word, now, &old, &rules.base);
-            self.overrides.each(|_, pinned| pinned.base = pinned.base.map(carry));
-        }
+        let (old, new) = (self.rules_of(&quotas)?, rules.all(&wanted));
+        let mut stripes = self.accounts.hold_stripes();
         *quotas = wanted;
+        if old.iter().zip(&new).all(|(old, new)| old.is_like(new)) {
+            stripes.iter_mut().for_each(|stripe| stripe.rules.clone_from(&new));
+            return Ok(());
+        }
+        self.plain.store(false, Ordering::Relaxed);
+        let mut moved = Vec::new();
+        let move_out = |caller: Fingerprint, word: Word, tier| {
+            self.accounts.announce(caller);
+            moved.push((caller, word, tier));
+        };
+        let now = self.table.set_rules(rules.base, &rules.tiers, || self.clock.now(), move_out);
+        for stripe in &mut stripes {
+            let all = stripe.entries.values_mut();
+            all.for_each(|entry| entry.come(&old, now));
+            stripe.rules.clone_from(&new);
+        }
+        for (caller, word, tier) in moved {
+            let account = Account::new(&old[tier], word, now);
+            accounts::of(&mut stripes, caller).merge(caller, account, tier, now);
+        }
+        for Stripe { rules, entries, .. } in stripes.iter_mut().map(|stripe| &mut **stripe) {
+            entries.values_mut().for_each(|entry| entry.come(rules, now));
+        }
         Ok(())
     }
 }
@@ -148,74 +168,74 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     }
 
     fn put_override(&self, key: &K, quota: Quota, until: Option<Timestamp>) -> Result<(), Error> {
-        let algorithm = self.algorithm(&quota)?;
-        self.pin(&self.overrides.hold(), self.caller(key), quota, algorithm, until);
+        let rule = Arc::new(Rule { quota, algorithm: self.algorithm(&quota)? });
+        self.give_own(&self.accounts.hold(), self.caller(key), &rule, Own { until });
         Ok(())
     }
 
     /// Removes a caller's own quota, and returns it. Of what the caller has spent under it and
-    /// what it had spent before, the stricter counts.
+    /// what it had spent before, whatever has not been refilled counts.
     pub fn remove_override(&self, key: &K) -> Option<Quota> {
         let caller = self.caller(key);
-        let removed = self.overrides.remove(&self.overrides.hold(), caller.fingerprint, |pinned| {
-            let now = self.clock.now();
-            self.hand_over(caller, pinned, now);
-            Some((!pinned.is_over(now)).then_some(pinned.quota))
-        });
-        removed.flatten()
+        let _changing = self.accounts.hold();
+        let mut stripe = self.accounts.stripe(caller.fingerprint);
+        let now = self.clock.now();
+        stripe.entries.get(&caller.fingerprint)?.own?;
+        let entry = stripe.entry(caller, now);
+        let quota = entry.own.take().map(|_| entry.account.rule().quota);
+        // That of its tier instead.
+        stripe.entry(caller, now);
+        self.put_back(&mut stripe, caller.fingerprint, now);
+        quota
     }
 
     /// The quota of a caller: its override, its tier's or the limiter's.
     pub fn quota_of(&self, key: &K) -> Quota {
         let caller = self.caller(key);
-        let own = self.read_override(caller, |pinned| pinned.quota);
+        let own = self.read_own(caller, |entry, _| entry.account.rule().quota);
         own.unwrap_or_else(|| self.tiers.quotas()[caller.tier])
     }
 
     /// When the override of a caller ends. `None` if it has none, or one that does not end by
     /// itself.
     pub fn override_until(&self, key: &K) -> Option<Timestamp> {
-        self.read_override(self.caller(key), |pinned| pinned.until)?
+        self.read_own(self.caller(key), |_, own| own.until)?
     }
 }
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
-    /// Gives a caller its own quota, for ever or until some time, and carries over what it has
-    /// spent.
-    pub(super) fn pin(
+    /// Gives a caller its own quota, while changes of quotas are held.
+    pub(super) fn give_own(
         &self,
-        changing: &MutexGuard<'_, ()>,
+        _changing: &MutexGuard<'_, ()>,
         caller: Caller,
-        quota: Quota,
-        algorithm: AnyAlgorithm,
-        until: Option<Timestamp>,
+        rule: &Arc<Rule>,
+        own: Own,
     ) {
         // A hint, set first: a check that sees it late does not find the caller in the table.
         self.plain.store(false, Ordering::Relaxed);
-        // One that is over is not the current one.
-        self.expire_held(changing, caller, self.clock.now());
-        self.overrides.set(changing, caller.fingerprint, |current| {
-            let pinned = |word, base, since| Pinned {
-                quota,
-                algorithm,
-                word,
-                base,
-                since,
-                until,
-                tier: caller.tier,
-            };
-            if let Some(current) = current {
-                let now = self.clock.now().max(current.since);
-                let word = algorithm.carry_over(current.word, now, &current.algorithm);
-                return pinned(word, current.base, now);
-            }
-            let base = self.table.take_out(caller.fingerprint);
-            // Read only now, when no call can spend on that word any more.
-            let now = self.clock.now();
-            let rule = self.table.rule_of(caller.by());
-            let carry = |word: Word| algorithm.carry_over(word, now, &rule);
-            pinned(base.map_or_else(|| algorithm.fresh(now), carry), base, now)
-        });
+        let mut stripe = self.accounts.stripe(caller.fingerprint);
+        self.give_account(&mut stripe, caller, self.clock.now());
+        // Read only now, when no call can spend on a word in the table any more.
+        let now = self.clock.now();
+        let entry = stripe.known(caller, now);
+        entry.account.change(rule, now);
+        (entry.own, entry.tier) = (Some(own), caller.tier);
+        stripe.has_another_own();
+    }
+
+    /// Calls `read` with the caller's entry, if it has its own quota that is not over.
+    fn read_own<T>(&self, caller: Caller, read: impl FnOnce(&Entry, Own) -> T) -> Option<T> {
+        let now = self.clock.now();
+        let stripe = self.accounts.stripe(caller.fingerprint);
+        let entry = stripe.entries.get(&caller.fingerprint)?;
+        let own = entry.own.filter(|own| own.until.is_none_or(|until| until > now))?;
+        Some(read(entry, own))
+    }
+
+    /// The rules of the quotas in force, the limiter's own first.
+    fn rules_of(&self, quotas: &[Quota]) -> Result<Vec<Arc<Rule>>, Error> {
+        Ok(rules(self.kind, quotas, self.start, self.born, None)?.all(quotas))
     }
 }
 
@@ -239,7 +259,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         self.counts().evictions
     }
 
-    /// The table of all callers without an override.
+    /// The table of all callers without an override whose quota has not changed lately.
     #[must_use]
     pub fn table(&self) -> &Table<S> {
         &self.table
@@ -256,6 +276,17 @@ pub(super) struct Rules {
     pub(super) tiers: Vec<AnyAlgorithm>,
 }
 
+impl Rules {
+    /// All of them, with their quotas, the limiter's own first.
+    pub(super) fn all(&self, quotas: &[Quota]) -> Vec<Arc<Rule>> {
+        let algorithms = std::iter::once(&self.base).chain(&self.tiers);
+        let rule = |(quota, algorithm): (&Quota, &AnyAlgorithm)| {
+            Arc::new(Rule { quota: *quota, algorithm: *algorithm })
+        };
+        quotas.iter().zip(algorithms).map(rule).collect()
+    }
+}
+
 /// The rules of quotas, the limiter's own first.
 pub(super) fn rules(
     kind: AlgorithmKind,
@@ -264,7 +295,8 @@ pub(super) fn rules(
     born: Timestamp,
     max_debt: Option<u64>,
 ) -> Result<Rules, Error> {
-    let algorithms = kind.with_quotas(quotas, start, born)?;
+    let algorithms = quotas.iter().map(|quota| kind.with_quota(quota, start, born));
+    let algorithms: Vec<_> = algorithms.collect::<Result<_, _>>()?;
     for algorithm in &algorithms {
         max_debt.map_or(Ok(()), |max_debt| algorithm.expect_debt(max_debt))?;
     }

@@ -1,15 +1,14 @@
 //! One limit for any number of callers.
 
+mod accounts;
 mod act;
 mod builder;
 mod check_all;
 mod check_many;
 mod check_with;
 mod counters;
-mod expiry;
 mod locks;
 mod manage;
-mod overrides;
 mod reservation;
 mod snapshot;
 mod tiers;
@@ -21,6 +20,7 @@ use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::marker::PhantomData;
 
+use self::accounts::Accounts;
 pub use self::act::Settled;
 pub use self::builder::LimiterBuilder;
 pub use self::check_all::{AllDecision, Spend, check_all, check_all_at};
@@ -29,12 +29,11 @@ use self::counters::Counters;
 pub use self::counters::Counts;
 pub(crate) use self::counters::{FreeIndices, hold_threads};
 pub(crate) use self::locks::LimiterLocks;
-use self::overrides::Overrides;
 pub use self::reservation::Reservation;
-pub use self::snapshot::{Saved, SavedOverride, SavedTable};
+pub use self::snapshot::{Saved, SavedCaller, SavedOwn, SavedTable};
 pub use self::tiers::TierOf;
 use self::tiers::{Caller, Tiers};
-use crate::algorithm::{Algorithm, AlgorithmKind, AnyAlgorithm, Start, Word};
+use crate::algorithm::{AlgorithmKind, AnyAlgorithm, Start, Word};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{
     Clock, Decision, Error, Fingerprint, KeyedState, Quota, SystemClock, Table, Timestamp,
@@ -76,20 +75,22 @@ use crate::{
 /// # Keys
 ///
 /// `K` is the borrowed form: `Limiter<str>` for strings, `Limiter<IpAddr>`,
-/// `Limiter<[u8]>`, or any other type that implements `Hash`. Only a 64-bit fingerprint of the
+/// `Limiter<[u8]>`, or any other type that implements `Hash`. Only a 57-bit fingerprint of the
 /// key is stored, so a check never allocates.
 ///
 /// # Memory and threads
 ///
 /// Memory is allocated when the limiter is built: 26 bytes per caller of its
 /// [capacity](LimiterBuilder::capacity) (52 up to a capacity of 4,096), plus one or two
-/// kilobytes. A limiter is `Sync`; share it by reference or in an `Arc`. Checks of known callers
+/// kilobytes. A caller whose quota [has changed](Self::set_quota), by an override, a tier or
+/// otherwise, takes 200 to 400 bytes more until what it had spent has run off; there is room for
+/// as many as the table has slots. A limiter is `Sync`; share it by reference or in an `Arc`. Checks of known callers
 /// are lock-free, and there is no background task.
 pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
     table: Table<S>,
     tiers: Tiers<K>,
-    overrides: Overrides,
-    /// True while there are neither tiers nor overrides.
+    accounts: Accounts,
+    /// True while there are neither tiers nor accounts.
     plain: AtomicBool,
     clock: C,
     counters: Counters,
@@ -247,14 +248,12 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// [`reset`](Self::reset) at a given time.
     pub fn reset_at(&self, key: &K, now: Timestamp) {
         let caller = self.caller(key);
-        self.expire_if_over(caller, now);
-        self.overrides.with(caller.fingerprint, |pinned| match pinned {
-            Some(pinned) => {
-                pinned.base = None;
-                pinned.word = pinned.algorithm.fresh(now);
-            }
-            None => self.table.reset_at(caller.fingerprint, now),
-        });
+        let mut stripe = self.accounts.stripe(caller.fingerprint);
+        if stripe.has(caller.fingerprint) {
+            stripe.entry(caller, now).account.reset(now);
+            return;
+        }
+        self.table.reset_at(caller.fingerprint, now);
     }
 
     /// The fingerprint of a key.
@@ -281,11 +280,11 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 
 impl<K: ?Sized, C, S> Limiter<K, C, S> {
     /// Decides for a caller of the limiter's own quota that is found in its first line. Most
-    /// limiters have neither tiers nor overrides, and skip the lookup.
+    /// limiters have neither tiers nor accounts, and skip the lookup.
     #[inline(always)]
     fn check_at_home(&self, caller: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
-        // A hint: an override that is set concurrently removes the caller from the table, where
-        // this check then does not find it.
+        // A hint: whoever is given an account concurrently is taken out of the table, where this
+        // check then does not find it.
         if !self.plain.load(Ordering::Relaxed) {
             return None;
         }

@@ -98,7 +98,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// if necessary, or refunds it.
     ///
     /// A refund excludes what has been refilled since: reservations that stay open while an
-    /// allowance refills, and are settled together, return one burst at most. A bucket returns
+    /// allowance refills, and are settled together, return one burst at most, so that in any time `t`
+    /// in which calls from before are settled, at most `2·burst + rate·t` pass. A bucket returns
     /// what the estimate still owes, a window only what was spent in the current one. Debt is
     /// limited by [`max_debt`](super::LimiterBuilder::max_debt).
     ///

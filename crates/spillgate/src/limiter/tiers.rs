@@ -1,7 +1,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use crate::sync::lock_plain;
-use crate::table::By;
+use crate::table::{By, MOST_TIERS};
 use crate::{Error, Fingerprint, Quota};
 
 /// Returns the name of a caller's tier, by its key.
@@ -10,9 +10,8 @@ use crate::{Error, Fingerprint, Quota};
 /// that the limiter does not have, has the limiter's own quota. Called on every check, so it
 /// should be fast.
 ///
-/// A caller has one allowance, whatever its tier. When its tier changes, buckets keep the time
-/// that they owe: an upgrade applies the new rate at once, and the new burst as it refills.
-/// Windows and interval buckets keep their count.
+/// A caller has one allowance, whatever its tier: what it has spent stays spent, in tokens, when
+/// its tier changes.
 pub trait TierOf<K: ?Sized>: Send + Sync {
     /// The name of the caller's tier.
     fn tier_of<'a>(&'a self, key: &'a K) -> Option<&'a str>;
@@ -45,12 +44,7 @@ impl Caller {
 
     /// The rule of its word.
     pub(super) fn by(self) -> By<'static> {
-        self.tier.checked_sub(1).map_or(By::Base, By::Tier)
-    }
-
-    /// The tier of that rule.
-    pub(super) fn tier_by(by: By<'_>) -> TierIndex {
-        if let By::Tier(index) = by { index + 1 } else { 0 }
+        By::of_tier(self.tier)
     }
 }
 
@@ -75,6 +69,11 @@ impl<K: ?Sized> Tiers<K> {
             if named.iter().take(index).any(|(other, _)| other == name) {
                 return Err(Error::tier(format!("duplicate tier {name:?}; define it once")));
             }
+        }
+        if let Some((name, _)) = named.get(MOST_TIERS) {
+            return Err(Error::tier(format!(
+                "there is no room for tier {name:?}: a limiter has at most {MOST_TIERS}"
+            )));
         }
         if let (Some((name, _)), None) = (named.first(), &resolver) {
             return Err(Error::tier(format!(
@@ -114,6 +113,16 @@ impl<K: ?Sized> Tiers<K> {
                 known => format!("unknown tier {name:?}; use one of {}", known.join(", ")),
             })
         })
+    }
+
+    /// The tier of a name that was saved: the limiter's own quota if there is none of that name.
+    pub(super) fn saved(&self, name: Option<&str>) -> TierIndex {
+        name.and_then(|name| self.index(name)).unwrap_or(0)
+    }
+
+    /// The name of a tier.
+    pub(super) fn name(&self, tier: TierIndex) -> Option<String> {
+        tier.checked_sub(1).and_then(|index| self.names.get(index)).cloned()
     }
 
     // Tiers are few: comparing their names beats hashing them.

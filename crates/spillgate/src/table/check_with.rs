@@ -1,7 +1,7 @@
 //! Quotas that come with each call.
 
 use super::update::{By, attempt};
-use super::{Fingerprint, Table};
+use super::{Fingerprint, Owner, Table};
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::{Decision, Timestamp};
 
@@ -11,7 +11,7 @@ impl<S> Table<S> {
     /// The word of a token bucket is the time at which it is full again, whatever its quota. So
     /// one table can serve quotas that come with each call: a caller keeps the time that it owes
     /// when its next call brings another quota. The table's own quota does not apply, and
-    /// callers are evicted by the time that they still owe.
+    /// callers are evicted by the share of the smallest burst of their quotas that they have spent.
     ///
     /// Both this table's algorithm and `bucket` must be token buckets that refill; other words
     /// are not times.
@@ -23,15 +23,29 @@ impl<S> Table<S> {
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        let home = &self.lines[self.geometry.home(caller)];
-        let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
-        let at_home = home
-            .slot_of(caller)
-            .and_then(|slot| attempt::<false, _, _>(home, slot, caller, || Some(bucket), spend));
-        match at_home {
+        match self.check_with_at_home(caller, bucket, cost, now) {
             Some(decision) => decision,
             None => self.check_with_anywhere(caller, bucket, cost, now),
         }
+    }
+
+    /// Decides for a known caller in its first line, whose word stays what it is counted by.
+    #[inline(always)]
+    fn check_with_at_home(
+        &self,
+        caller: Fingerprint,
+        bucket: TokenBucket,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<Decision> {
+        let home = &self.lines[self.geometry.home(caller)];
+        let slot = home.slot_of_caller(Owner::new(caller, By::Base))?;
+        let owner = home.owner(slot);
+        if !owner.stays_under(&bucket) {
+            return None;
+        }
+        let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
+        attempt::<false, _, _>(home, slot, owner, || Some(bucket), spend)
     }
 
     #[cold]

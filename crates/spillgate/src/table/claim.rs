@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::geometry::{Group, Line, PREFERRED_UP_TO, SLOTS_PER_LINE};
 use super::update::{By, Full};
-use super::{CLAIMED, Fingerprint, Table, WhenFull};
+use super::{CLAIMED, Owner, Rules, Table, WhenFull, share};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::sync::{Ordering, yield_now};
@@ -17,6 +17,13 @@ struct Candidate<'a> {
     bits: u64,
     /// What its caller has spent. Zero if the slot is idle.
     spent: u64,
+    /// The [share] of its burst that is.
+    share: u64,
+    /// True if it is exhausted, and the table protects those.
+    is_protected: bool,
+    /// True if it is spent under a quota of another class than the new caller's.
+    is_foreign: bool,
+    rule: &'a AnyAlgorithm,
 }
 
 impl Candidate<'_> {
@@ -25,9 +32,11 @@ impl Candidate<'_> {
     }
 
     /// Slots of a lower rank are taken first: empty ones, then those idle longest (times are in
-    /// a word's upper bits), then those that have spent least.
-    fn rank(self) -> (u64, u64) {
-        (self.spent, self.bits)
+    /// a word's upper bits), then those that have spent the smallest share of their burst. Quotas
+    /// that come with calls are as good as limits of their own, so that a flood under one of them
+    /// frees nobody under another.
+    fn rank(self) -> (bool, bool, u64, u64) {
+        (self.is_protected, self.is_foreign, self.share, self.bits)
     }
 }
 
@@ -38,7 +47,7 @@ impl<S> Table<S> {
     #[inline(always)]
     pub(super) fn enter<T>(
         &self,
-        caller: Fingerprint,
+        owner: Owner,
         by: By<'_>,
         groups: &[Group; 2],
         now: Timestamp,
@@ -46,56 +55,52 @@ impl<S> Table<S> {
         mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
     ) -> Result<T, Full> {
         // A change of quota holds every stripe, so the quota does not change here.
-        let base = self.algorithm();
-        let idle_rule = self.idle_rule_of(base);
-        let algorithm = if matches!(by, By::Base) { base } else { self.rule_of(by) };
+        let rules = self.rules();
+        let algorithm = if let By::Call(bucket) = by { (*bucket).into() } else { *rules.of(owner) };
         let fresh = algorithm.fresh(self.reclaimed());
         // A panic can only happen here, before a slot is claimed.
         let (answer, word) = step(&algorithm, fresh);
-        let Some(word) = word.filter(|word| idle_rule.spent(*word, now) > 0) else {
+        let Some(word) = word.filter(|word| algorithm.spent(*word, now) > 0) else {
             return Ok(answer);
         };
+        if let By::Call(_) = by {
+            self.turnover.has_classes.store(true, Ordering::Relaxed);
+        }
         loop {
-            let Some(candidate) = self.candidate(groups, &idle_rule, now) else {
+            let Some(candidate) = self.candidate((owner, when_full), groups, &rules, now) else {
                 // Every slot is changing hands, which takes only a few instructions.
                 yield_now();
                 continue;
             };
             let is_kept = match when_full {
                 WhenFull::Evict => false,
-                WhenFull::Protect => candidate.spent >= self.strictest(by).exhausted_from(),
+                // It is of the lowest rank, so all are.
+                WhenFull::Protect => candidate.is_protected,
                 WhenFull::Deny => candidate.spent > 0,
             };
             if is_kept {
-                let after = match when_full {
-                    WhenFull::Protect => self.first_not_exhausted(groups, by, now),
-                    _ => self.first_idle(groups, &idle_rule, now),
-                };
+                let after = self.words(groups, &rules).filter_map(|(rule, word)| match when_full {
+                    WhenFull::Protect => rule.retry_after(word, now, 1),
+                    _ => rule.reset_after(word, now),
+                });
+                let after = after.min();
                 if after == Some(Duration::ZERO) {
                     // A slot has become idle since it was read.
                     continue;
                 }
                 return Err(Full { algorithm, fresh, after });
             }
-            let idle_since = idle_rule.idle_since(Word::from_bits(candidate.bits), now);
-            if self.claim(candidate, caller, word, idle_since) {
+            if self.claim(candidate, owner, word, now) {
                 return Ok(answer);
             }
         }
     }
 
-    /// Gives a slot to a caller, unless it has changed since it was read. If it is idle, it has
-    /// been so since `idle_since`.
-    fn claim(
-        &self,
-        candidate: Candidate<'_>,
-        caller: Fingerprint,
-        word: Word,
-        idle_since: Timestamp,
-    ) -> bool {
-        let Candidate { line, slot, bits, spent } = candidate;
+    /// Gives a slot to a caller, unless it has changed since it was read.
+    fn claim(&self, candidate: Candidate<'_>, owner: Owner, word: Word, now: Timestamp) -> bool {
+        let Candidate { line, slot, bits, spent, rule, .. } = candidate;
         if spent == 0 && bits != 0 {
-            self.turnover.reclaim(idle_since);
+            self.turnover.reclaim(rule.idle_since(Word::from_bits(bits), now));
         }
         let cell = &line.words[slot];
         // Acquire, so that the stores below come after it.
@@ -107,55 +112,69 @@ impl<S> Table<S> {
         }
         // Pairs with the load in `attempt` and the fence in `reclaimed`, as does the
         // word: fingerprint first.
-        line.fingerprints[slot].store(caller.to_bits(), Ordering::Release);
+        line.fingerprints[slot].store(owner.to_bits(), Ordering::Release);
         cell.store(word.to_bits(), Ordering::Release);
         true
     }
 
     /// The slot for a new caller: an idle one, or else that of the caller that has spent least.
     /// `None` if every slot is changing hands.
-    fn candidate(
-        &self,
+    fn candidate<'a>(
+        &'a self,
+        newcomer: (Owner, WhenFull),
         [preferred, other]: &[Group; 2],
-        algorithm: &AnyAlgorithm,
+        rules: &'a Rules,
         now: Timestamp,
-    ) -> Option<Candidate<'_>> {
-        let (crowd, first) = self.look(preferred, algorithm, now);
+    ) -> Option<Candidate<'a>> {
+        let (crowd, first) = self.look(newcomer, preferred, rules, now);
         let is_roomy = crowd <= PREFERRED_UP_TO;
         if is_roomy && first.is_some_and(|first| first.is_empty()) {
             return first;
         }
-        let (other_crowd, second) = self.look(other, algorithm, now);
+        let (other_crowd, second) = self.look(newcomer, other, rules, now);
         if is_roomy {
             // Prefer an empty slot: an idle caller may come back.
             return second.filter(Candidate::is_empty).or(first);
         }
         let (emptier, fuller) = if other_crowd < crowd { (second, first) } else { (first, second) };
         // The first of equals: an idle slot of the emptier group, if it has one.
-        emptier.into_iter().chain(fuller).min_by_key(|candidate| candidate.spent)
+        emptier
+            .into_iter()
+            .chain(fuller)
+            .min_by_key(|candidate| (candidate.is_protected, candidate.is_foreign, candidate.share))
     }
 
     /// How many callers of a group have something spent, and the first slot of the lowest rank.
-    fn look(
-        &self,
+    fn look<'a>(
+        &'a self,
+        (owner, when_full): (Owner, WhenFull),
         group: &Group,
-        algorithm: &AnyAlgorithm,
+        rules: &'a Rules,
         now: Timestamp,
-    ) -> (usize, Option<Candidate<'_>>) {
+    ) -> (usize, Option<Candidate<'a>>) {
         let mut crowd = 0;
         let mut least: Option<Candidate<'_>> = None;
         for line in group {
             let line = &self.lines[*line];
             for slot in 0..SLOTS_PER_LINE {
-                // Only used if `claim` finds it unchanged.
-                let bits = line.words[slot].load(Ordering::Relaxed);
+                // Only used if `claim` finds it unchanged. Before the owner, as in `attempt`.
+                let bits = line.words[slot].load(Ordering::Acquire);
                 if bits == CLAIMED {
                     crowd += 1;
                     continue;
                 }
-                let spent = algorithm.spent(Word::from_bits(bits), now);
+                let known = if rules.are_alike { owner } else { line.owner(slot) };
+                let rule = if rules.are_alike { &rules.base } else { rules.of(known) };
+                let spent = rule.spent(Word::from_bits(bits), now);
                 crowd += usize::from(spent > 0);
-                let candidate = Candidate { line, slot, bits, spent };
+                let (share, is_foreign) = match rules.are_alike {
+                    true => (spent, false),
+                    false => (share(rule, spent), spent > 0 && known.is_of_another_class(owner)),
+                };
+                let is_protected =
+                    when_full == WhenFull::Protect && spent >= rule.exhausted_from().max(1);
+                let candidate =
+                    Candidate { line, slot, bits, spent, share, is_protected, is_foreign, rule };
                 if least.is_none_or(|least| candidate.rank() < least.rank()) {
                     least = Some(candidate);
                 }
@@ -164,46 +183,18 @@ impl<S> Table<S> {
         (crowd, least)
     }
 
-    /// The time until one of these slots becomes idle, if ever.
-    fn first_idle(
+    /// The words of all slots of these groups, with their rules. One that is changing hands reads
+    /// as a word that is never idle.
+    fn words<'r>(
         &self,
         groups: &[Group; 2],
-        algorithm: &AnyAlgorithm,
-        now: Timestamp,
-    ) -> Option<Duration> {
-        self.words(groups).filter_map(|word| algorithm.reset_after(word, now)).min()
-    }
-
-    /// The time until one of these callers is not exhausted any more, if ever: not zero, since
-    /// the one that has spent least was exhausted.
-    fn first_not_exhausted(
-        &self,
-        groups: &[Group; 2],
-        by: By<'_>,
-        now: Timestamp,
-    ) -> Option<Duration> {
-        let algorithm = self.strictest(by);
-        let after = self.words(groups).filter_map(|word| algorithm.retry_after(word, now, 1)).min();
-        after.map(|after| after.max(Duration::from_nanos(1)))
-    }
-
-    /// The rule by which a caller is exhausted: that of the tier with the least to spend, since
-    /// its tier is unknown.
-    fn strictest(&self, by: By<'_>) -> AnyAlgorithm {
-        match by {
-            By::Call(bucket) => (*bucket).into(),
-            _ => self
-                .rules()
-                .min_by_key(Algorithm::exhausted_from)
-                .unwrap_or_else(|| self.algorithm()),
-        }
-    }
-
-    /// The words of all slots of these groups. One that is changing hands reads as a word that is
-    /// never idle.
-    fn words(&self, groups: &[Group; 2]) -> impl Iterator<Item = Word> {
+        rules: &'r Rules,
+    ) -> impl Iterator<Item = (&'r AnyAlgorithm, Word)> {
         let lines = groups.as_flattened().iter().map(|line| &self.lines[*line]);
-        let words = lines.flat_map(|line| &line.words);
-        words.map(|word| Word::from_bits(word.load(Ordering::Relaxed)))
+        let slots = lines.flat_map(|line| line.fingerprints.iter().zip(&line.words));
+        slots.map(|(owner, word)| {
+            let word = Word::from_bits(word.load(Ordering::Acquire));
+            (rules.of(Owner::from_bits(owner.load(Ordering::Relaxed))), word)
+        })
     }
 }

@@ -3,9 +3,12 @@
 mod check_with;
 mod claim;
 mod geometry;
+mod owner;
 mod sweep;
 mod update;
 
+use self::owner::Owner;
+pub(crate) use self::owner::{Class, CountedBy, MOST_TIERS};
 pub(crate) use self::update::{By, Full, Written};
 
 use std::fmt;
@@ -14,13 +17,13 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use self::geometry::{Geometry, Line};
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::seq_cell::SeqCell;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::{Decision, Error, KeyedState, Timestamp};
 
 /// A bounded, concurrent table of the callers of one limit.
 ///
 /// Memory is allocated when the table is built: about 26 bytes per caller of its capacity, and
-/// twice that up to a capacity of 4,096. A slot holds a 64-bit fingerprint and a 64-bit
+/// twice that up to a capacity of 4,096. A slot holds a fingerprint and a 64-bit
 /// [`Word`](crate::algorithm::Word). An idle word is equivalent to none, so the slot of an idle
 /// caller is simply reused: there is no background task, and nothing grows.
 ///
@@ -38,8 +41,8 @@ use crate::{Decision, Error, KeyedState, Timestamp};
 /// Known callers are lock-free: a few loads and one compare-exchange. A caller's first call
 /// takes one of 64 locks, chosen by its fingerprint.
 ///
-/// Two keys with the same 64-bit fingerprint share a word: with the default hasher and ten
-/// million callers, the probability that any two do is 3·10⁻⁶.
+/// Two keys with the same fingerprint, which has 57 bits of a hash, share a word: with the default
+/// hasher and ten million callers, the probability that any two do is 4·10⁻⁴.
 pub struct Table<S = KeyedState> {
     hasher: S,
     /// The algorithm of the words.
@@ -49,7 +52,7 @@ pub struct Table<S = KeyedState> {
     stripes: Box<[Stripe; STRIPES]>,
     when_full: WhenFull,
     capacity: usize,
-    /// The algorithm of each tier: words of one are words of all.
+    /// The algorithm of each tier.
     tiers: Box<[SeqCell<7>]>,
     turnover: Turnover,
 }
@@ -65,6 +68,8 @@ struct Turnover {
     evictions: AtomicU64,
     /// When the rules last changed: time does not go back for the next change.
     changed: AtomicU64,
+    /// True if there may be words of quotas that came with calls.
+    has_classes: AtomicBool,
 }
 
 impl Turnover {
@@ -81,6 +86,35 @@ impl Turnover {
         // Ordered by the release of the slot's new fingerprint, which comes after.
         self.reclaimed.fetch_max(idle_since.as_nanos(), Ordering::Relaxed);
     }
+}
+
+/// The rules of a table's words.
+struct Rules {
+    base: AnyAlgorithm,
+    tiers: Vec<AnyAlgorithm>,
+    /// True if all words are of the table's own rule.
+    are_alike: bool,
+}
+
+impl Rules {
+    /// The rule of a word.
+    #[inline]
+    fn of(&self, owner: Owner) -> &AnyAlgorithm {
+        match owner.counted_by() {
+            CountedBy::Tier(0) => &self.base,
+            CountedBy::Tier(tier) => self.tiers.get(tier - 1).unwrap_or(&self.base),
+            CountedBy::Call(class) => class.rule(),
+        }
+    }
+}
+
+/// The share of its burst that a caller has spent, on a scale for callers of any quota.
+fn share(rule: &AnyAlgorithm, spent: u64) -> u64 {
+    if spent == 0 {
+        return 0;
+    }
+    let share = (u128::from(spent) << 32) / u128::from(rule.whole().max(1));
+    u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }
 
 /// One of the locks under which callers enter the table.
@@ -103,11 +137,12 @@ const STRIPES: usize = 2;
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// A fingerprint from its bits. Zero marks an empty slot, so it becomes 1.
+    /// A fingerprint from the lower 57 bits. Zero marks an empty slot, so it becomes 1.
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
-        Self(if bits == 0 { 1 } else { bits })
+        let key = bits << owner::TAG_BITS >> owner::TAG_BITS;
+        Self(if key == 0 { 1 } else { key })
     }
 
     /// The bits, for storing.
@@ -135,11 +170,12 @@ impl Fingerprint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// Evict the caller of the 24 that has spent the smallest share of its burst.
+    /// Evict the caller of the 24 that has spent the smallest share of its burst: if the quota came
+    /// with the call, of those of such a quota.
     #[default]
     Evict,
-    /// Evict that caller if it has something left; otherwise all 24 are throttled, and the new
-    /// caller is denied.
+    /// Evict that caller of those who have something left; if all 24 are throttled, the new caller
+    /// is denied.
     Protect,
     /// Deny the new caller until a slot is idle.
     Deny,
@@ -174,8 +210,7 @@ impl<S> Table<S> {
         Self::with_tiers(algorithm, &[], capacity, when_full, hasher)
     }
 
-    /// A table for callers of several tiers, whose algorithms are
-    /// [compatible](crate::AlgorithmKind::with_quotas).
+    /// A table for callers of several tiers.
     pub(crate) fn with_tiers(
         algorithm: AnyAlgorithm,
         tiers: &[AnyAlgorithm],
@@ -197,6 +232,7 @@ impl<S> Table<S> {
                 reclaimed: AtomicU64::new(0),
                 evictions: AtomicU64::new(0),
                 changed: AtomicU64::new(0),
+                has_classes: AtomicBool::new(false),
             },
         })
     }
@@ -211,7 +247,8 @@ impl<S> Table<S> {
     {
         let mut hasher = self.hasher.build_hasher();
         key.hash(&mut hasher);
-        Fingerprint::from_bits(hasher.finish())
+        // The upper bits, in one instruction.
+        Fingerprint::from_bits(hasher.finish() >> owner::TAG_BITS)
     }
 
     /// What [`check_at`](Self::check_at) would decide, given a slot, without spending.
@@ -280,6 +317,11 @@ impl<S> Table<S> {
         self.turnover.evictions.load(Ordering::Relaxed)
     }
 
+    /// Counts callers of whom something was forgotten elsewhere for want of room.
+    pub(crate) fn count_evictions(&self, count: u64) {
+        self.turnover.evictions.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// The hasher of the fingerprints.
     #[must_use]
     pub fn hasher(&self) -> &S {
@@ -295,21 +337,16 @@ impl<S> Table<S> {
         }
     }
 
-    /// The rules of all tiers, the table's own first. A stripe must be held.
-    fn rules(&self) -> impl Iterator<Item = AnyAlgorithm> {
-        std::iter::once(&self.rule)
-            .chain(&self.tiers)
-            .filter_map(|rule| rule.read(AnyAlgorithm::from_raw))
+    /// The rules of all tiers, the table's own first. Under a stripe they stay what they are.
+    fn rules(&self) -> Rules {
+        let tiers = (0..self.tiers.len()).map(|tier| self.rule_of(By::Tier(tier))).collect();
+        Rules { base: self.algorithm(), are_alike: self.has_one_rule(), tiers }
     }
 
-    /// The rule by which slots are idle, and busy ones are compared: idle by it is idle in every
-    /// tier.
-    fn idle_rule(&self) -> AnyAlgorithm {
-        self.idle_rule_of(self.algorithm())
-    }
-
-    fn idle_rule_of(&self, base: AnyAlgorithm) -> AnyAlgorithm {
-        if self.tiers.is_empty() { base } else { self.rules().fold(base, AnyAlgorithm::slower) }
+    /// True if all words are counted by the table's own rule: under a caller's stripe, all that it
+    /// has; elsewhere a hint, by which the first other one may be ranked as if it were alike.
+    fn has_one_rule(&self) -> bool {
+        self.tiers.is_empty() && !self.turnover.has_classes.load(Ordering::Relaxed)
     }
 
     fn stripe(&self, caller: Fingerprint) -> &Mutex<()> {

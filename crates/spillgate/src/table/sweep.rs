@@ -2,10 +2,9 @@
 
 use super::geometry::{Line, SLOTS_PER_LINE};
 use super::update::By;
-use super::{CLAIMED, Fingerprint, Table};
+use super::{CLAIMED, CountedBy, Fingerprint, Owner, Rules, Table};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
-use crate::seq_cell::SeqCell;
 use crate::sync::{Ordering, lock};
 
 impl<S> Table<S> {
@@ -27,13 +26,23 @@ impl<S> Table<S> {
     /// Each pair was in the table at some time during the iteration. Callers that enter
     /// concurrently may or may not be included.
     pub fn iter(&self) -> impl Iterator<Item = (Fingerprint, Word)> {
+        self.entries().map(|(owner, word)| (owner.caller(), word))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Owner, Word)> {
         self.each_slot().filter_map(|(line, slot)| line.entry(slot))
     }
 
-    /// The same for callers with something spent at `now`.
-    pub(crate) fn live(&self, now: Timestamp) -> impl Iterator<Item = (Fingerprint, Word)> {
-        let rule = self.idle_rule();
-        self.iter().filter(move |(_, word)| rule.spent(*word, now) > 0)
+    /// The callers with something spent at `now`, their words, and what they are counted by.
+    pub(crate) fn live(
+        &self,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (Fingerprint, Word, CountedBy)> {
+        let rules = self.rules();
+        self.entries().filter_map(move |(owner, word)| {
+            let is_live = rules.of(owner).spent(word, now) > 0;
+            is_live.then(|| (owner.caller(), word, owner.counted_by()))
+        })
     }
 
     /// Restores callers and words from [`iter`](Self::iter).
@@ -58,69 +67,86 @@ impl<S> Table<S> {
     ///
     /// Scans every slot, about 10 ms per million; calls wait.
     pub fn set_algorithm_at(&self, new: AnyAlgorithm, now: Timestamp) {
-        let _ = self.set_rules(new, &[], || now);
+        if self.algorithm() != new {
+            self.change_rules(
+                new,
+                &[],
+                || now,
+                |line, slot, old, now| match line.owner(slot).counted_by() {
+                    // Of another quota.
+                    CountedBy::Call(_) => {}
+                    CountedBy::Tier(_) => {
+                        line.carry_over(slot, |word| new.carry_over(word, now, &old.base));
+                    }
+                },
+            );
+        }
     }
 
-    /// Changes the quotas of the table and of its tiers. If there are tiers, the tier of a word
-    /// is unknown, so buckets keep the time that they owe, and windows their counts.
+    /// Changes the quotas of the table and of its tiers. All words that they count are moved out,
+    /// with their tiers, to where what was spent under each quota is kept apart.
     ///
     /// The clock is read when no call decides by the old rules any more: no word is from later.
-    /// Returns the table's old rule and the time, if anything has changed.
+    /// Returns the time.
     pub(crate) fn set_rules(
         &self,
         new: AnyAlgorithm,
         tiers: &[AnyAlgorithm],
         now: impl FnOnce() -> Timestamp,
-    ) -> Option<(AnyAlgorithm, Timestamp)> {
-        let _entering = self.hold_stripes();
-        let old = self.idle_rule();
-        let rules: Vec<_> = self.rules().collect();
-        // A tier that is not named keeps its quota.
-        let tier = |(index, old): (usize, &AnyAlgorithm)| *tiers.get(index).unwrap_or(old);
-        let tiers: Vec<_> = rules.iter().skip(1).enumerate().map(tier).collect();
-        if rules.iter().eq([&new].into_iter().chain(&tiers)) {
-            return None;
-        }
-        // From here on, calls that read the quota wait for a stripe. Those that have read the
-        // old one fail to exchange a word that was carried over.
-        self.rule.begin();
-        self.tiers.iter().for_each(SeqCell::begin);
-        let now = self.turnover.change(now());
-        for (line, slot) in self.each_slot() {
-            line.carry_over(slot, |word| self.carried(word, now, &old, &new));
-        }
-        self.rule.finish(new.to_raw());
-        self.tiers.iter().zip(&tiers).for_each(|(rule, tier)| rule.finish(tier.to_raw()));
-        Some((old, now))
+        mut move_out: impl FnMut(Fingerprint, Word, usize),
+    ) -> Timestamp {
+        self.change_rules(new, tiers, now, |line, slot, old, now| {
+            let CountedBy::Tier(tier) = line.owner(slot).counted_by() else { return };
+            let Some((owner, word)) = line.take_out(slot) else { return };
+            let rule = old.of(owner);
+            match rule.spent(word, now) {
+                0 => self.turnover.reclaim(rule.idle_since(word, now)),
+                _ => move_out(owner.caller(), word, tier),
+            }
+        })
     }
 
-    /// A word of this table after a change of rule.
-    pub(crate) fn carried(
+    /// Changes the rules, and each slot by `change`, which is given the old rule.
+    fn change_rules(
         &self,
-        word: Word,
-        now: Timestamp,
-        old: &AnyAlgorithm,
-        new: &AnyAlgorithm,
-    ) -> Word {
-        match self.tiers.is_empty() {
-            true => new.carry_over(word, now, old),
-            false => new.keep(word, now, old),
-        }
+        new: AnyAlgorithm,
+        tiers: &[AnyAlgorithm],
+        now: impl FnOnce() -> Timestamp,
+        mut change: impl FnMut(&Line, usize, &Rules, Timestamp),
+    ) -> Timestamp {
+        let _entering = self.hold_stripes();
+        let old = self.rules();
+        // From here on, calls that read the quota wait for a stripe. Those that have read the
+        // old one fail to exchange a word that was changed.
+        self.rule.begin();
+        self.tiers.iter().zip(tiers).for_each(|(rule, _)| rule.begin());
+        let now = self.turnover.change(now());
+        self.each_slot().for_each(|(line, slot)| change(line, slot, &old, now));
+        self.rule.finish(new.to_raw());
+        self.tiers.iter().zip(tiers).for_each(|(rule, tier)| rule.finish(tier.to_raw()));
+        now
     }
 
-    /// Makes a caller owe at least what `make` returns, given the table's algorithm. If it owes
-    /// more already, that stays.
+    /// Makes a caller owe at least what `make` returns, given its algorithm. If it owes more
+    /// already, that stays.
     pub fn raise_at(
         &self,
         caller: Fingerprint,
         make: impl Fn(&AnyAlgorithm) -> Word,
         now: Timestamp,
     ) {
-        self.rewrite(caller, By::Base, now, |rule, known| {
-            // A word that is idle in one tier may not be in another.
-            let idle_rule = self.rules().fold(*rule, AnyAlgorithm::slower);
-            idle_rule.larger(make(rule), known, now)
-        });
+        self.raise_by(caller, By::Base, make, now);
+    }
+
+    /// The same in a tier.
+    pub(crate) fn raise_by(
+        &self,
+        caller: Fingerprint,
+        by: By<'_>,
+        make: impl Fn(&AnyAlgorithm) -> Word,
+        now: Timestamp,
+    ) {
+        self.rewrite(caller, by, now, |rule, known| rule.larger(make(rule), known, now));
     }
 
     fn each_slot(&self) -> impl Iterator<Item = (&Line, usize)> {
@@ -129,14 +155,15 @@ impl<S> Table<S> {
 
     /// Empties one slot if its caller is idle.
     fn purge(&self, line: &Line, slot: usize, now: Timestamp) -> bool {
-        let Some((caller, word)) = line.entry(slot) else {
+        let Some((owner, word)) = line.entry(slot) else {
             return false;
         };
         // Under a stripe, so that word and quota match: a word that is still in place below
         // was of this quota all along.
-        let _entering = lock(self.stripe(caller));
-        let algorithm = self.idle_rule();
-        let unmoved = line.entry(slot) == Some((caller, word));
+        let _entering = lock(self.stripe(owner.caller()));
+        let rules = self.rules();
+        let algorithm = rules.of(owner);
+        let unmoved = line.entry(slot) == Some((owner, word));
         if !unmoved || algorithm.spent(word, now) > 0 {
             return false;
         }
@@ -154,22 +181,46 @@ impl<S> Table<S> {
 }
 
 impl Line {
-    /// The caller of a slot and its word; `None` if it is empty or changing hands.
-    fn entry(&self, slot: usize) -> Option<(Fingerprint, Word)> {
+    /// Whose word is in a slot: only a hint, unless every stripe is held.
+    pub(super) fn owner(&self, slot: usize) -> Owner {
+        Owner::from_bits(self.fingerprints[slot].load(Ordering::Acquire))
+    }
+
+    /// The owner of a slot and its word; `None` if it is empty or changing hands.
+    pub(super) fn entry(&self, slot: usize) -> Option<(Owner, Word)> {
         // The word on both sides of the fingerprint, as in `attempt`. One that has changed is
         // read again: a caller that never pauses must not be missing in a snapshot.
         let mut bits = self.words[slot].load(Ordering::Acquire);
         loop {
-            let fingerprint = self.fingerprints[slot].load(Ordering::Acquire);
+            let owner = self.owner(slot);
             let again = self.words[slot].load(Ordering::Acquire);
-            if fingerprint == 0 || bits == CLAIMED {
+            if owner.is_nobody() || bits == CLAIMED {
                 return None;
             }
             if again == bits {
-                return Some((Fingerprint::from_bits(fingerprint), Word::from_bits(bits)));
+                return Some((owner, Word::from_bits(bits)));
             }
             bits = again;
         }
+    }
+
+    /// Empties a slot. Every stripe must be held, so that it keeps its caller until then.
+    pub(super) fn take_out(&self, slot: usize) -> Option<(Owner, Word)> {
+        let owner = self.owner(slot);
+        if owner.is_nobody() {
+            return None;
+        }
+        // Orderings and their reasons as in `claim`.
+        let bits = self.words[slot].swap(CLAIMED, Ordering::AcqRel);
+        self.fingerprints[slot].store(0, Ordering::Release);
+        self.words[slot].store(0, Ordering::Release);
+        Some((owner, Word::from_bits(bits)))
+    }
+
+    /// Notes that the word of a slot is counted otherwise. Every stripe must be held, so that the
+    /// slot keeps its caller: a call that has found it already may act on it all the same.
+    pub(super) fn pass(&self, slot: usize, owner: Owner) {
+        self.fingerprints[slot].store(owner.to_bits(), Ordering::Release);
     }
 
     /// Replaces the word of a slot, retrying if a call changes it concurrently. Every stripe must

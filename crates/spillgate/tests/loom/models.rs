@@ -252,6 +252,63 @@ fn an_override_that_ends_by_itself_charges_every_call_once() {
 }
 
 #[test]
+fn a_quota_of_a_limiter_that_changes_charges_every_call_once() {
+    // With a change of thread at every step it takes minutes.
+    let mut few_changes = loom::model::Builder::new();
+    few_changes.preemption_bound = Some(3);
+    few_changes.check(|| {
+        let limiter = limiter(1);
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || calls(&other, 1));
+        limiter.set_quota("1/min burst 4").unwrap();
+        assert_eq!(thread.join().unwrap() + calls(&limiter, 1), 1);
+    });
+}
+
+#[test]
+fn calls_under_quotas_of_two_classes_are_charged_once() {
+    loom::model(|| {
+        let table = table(1);
+        let with = |table: &Table, quota: &str, cost| {
+            let bucket = TokenBucket::new(&quota.parse().unwrap()).unwrap();
+            usize::from(table.check_with_at(caller(7), bucket, cost, NOW).is_allowed())
+        };
+        assert_eq!(with(&table, "1/s burst 9", 8), 1);
+        let other = Arc::clone(&table);
+        let thread = thread::spawn(move || with(&other, "1/s burst 9", 1));
+        // Of a smaller burst, to which the word passes.
+        assert_eq!(with(&table, "1/s burst 2", 1), 0);
+        assert_eq!(thread.join().unwrap() + with(&table, "1/s burst 9", 1), 1);
+    });
+}
+
+/// A key with the tier of its call, by which it is not identified.
+#[derive(PartialEq, Eq)]
+struct Tiered(u64, Option<&'static str>);
+
+impl std::hash::Hash for Tiered {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn calls_in_two_tiers_are_charged_to_one_caller() {
+    loom::model(|| {
+        let builder = Limiter::<Tiered>::builder("1/h burst 1").capacity(1);
+        let builder = builder.tier("gold", "1/min burst 1").tier_of(|key: &Tiered| key.1);
+        let limiter = Arc::new(builder.clock(ManualClock::default()).build().unwrap());
+        let passes = |limiter: &Limiter<Tiered, ManualClock>, tier| {
+            usize::from(limiter.check(&Tiered(7, tier)).is_allowed())
+        };
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || passes(&other, Some("gold")));
+        let here = passes(&limiter, None);
+        assert_eq!(thread.join().unwrap() + here, 1);
+    });
+}
+
+#[test]
 fn a_caller_that_is_given_an_override_in_its_first_call_is_charged_once() {
     loom::model(|| {
         let builder = Limiter::<u64>::builder("1/s burst 1").capacity(1);

@@ -45,7 +45,7 @@ impl Compiler<'_> {
         let adaptive = self.adaptive(&place, limit);
         let hold = self.hold(&place, limit);
         let quota = self.base_quota(&place, limit, algorithm, start);
-        let quotas = self.tier_quotas(limit, written, algorithm, start, quota);
+        let quotas = self.tier_quotas(limit, written, algorithm, start);
         let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
         let max_debt = self.max_debt(&place, limit, algorithm, &all);
         let matches = Matches { paths, ..self.conditions(&place, &limit.matches) };
@@ -136,8 +136,9 @@ impl Compiler<'_> {
         quotas: &[Quota],
     ) -> Option<u64> {
         let at = limit.max_debt.as_ref()?;
-        let algorithms = algorithm.with_quotas(quotas, Start::Full, Timestamp::ZERO).ok()?;
-        let told = algorithms.iter().try_for_each(|algorithm| algorithm.expect_debt(at.value));
+        let told = quotas.iter().try_for_each(|quota| {
+            algorithm.with_quota(quota, Start::Full, Timestamp::ZERO)?.expect_debt(at.value)
+        });
         self.take(at, told.map_err(|why| format!("{place}, max-debt: {why}")));
         Some(at.value)
     }
@@ -183,7 +184,6 @@ impl Compiler<'_> {
         tiers: &BTreeMap<String, Tier>,
         algorithm: AlgorithmKind,
         start: Start,
-        base: Option<Quota>,
     ) -> Vec<(String, Quota)> {
         let mut quotas = Vec::new();
         for (name, tier) in tiers {
@@ -192,10 +192,6 @@ impl Compiler<'_> {
             let quota = self.tier_quota(&place, at, limit, algorithm, start);
             let Some(quota) = quota else { continue };
             quotas.push((name.clone(), quota));
-            // Whoever changes tiers takes along what was spent.
-            let Some(base) = base else { continue };
-            let alike = algorithm.with_quotas(&[base, quota], start, Timestamp::ZERO);
-            self.take(at, alike.map_err(|why| format!("{place}: {why}")));
         }
         quotas
     }

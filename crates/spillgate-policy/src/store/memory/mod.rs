@@ -12,7 +12,6 @@ use spillgate::{Clock, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, Ti
 
 use crate::store::acquired::AcquiredPermits;
 use crate::store::holds::LimitPermits;
-use crate::store::quota_classes::Classes;
 use crate::store::removed::RemovedLimits;
 use crate::store::strikes::Strikes;
 use crate::store::{LimitSpec, OverrideSpec};
@@ -84,24 +83,14 @@ impl<C: Clock + Clone> Memory<C> {
     }
 
     fn build(&self, spec: &LimitSpec, old: Option<&Held<C>>) -> Result<Kept<C>, Error> {
-        if !spec.is_by_call {
-            let limiter = self.limiter(spec, old.map(|old| &*old.limiter))?;
-            return Ok(Kept { limiter, classes: None, permits: None });
-        }
-        let limiter = self.limiter(spec, None)?;
-        let classes = match old.and_then(|old| old.classes.as_ref()) {
-            Some(old) => old.rebuild(spec, Arc::clone(&limiter))?,
-            None => Classes::new(self.clone(), spec, Arc::clone(&limiter)),
-        };
-        Ok(Kept { limiter, classes: Some(Arc::new(classes)), permits: None })
+        let limiter = self.limiter(spec, old.map(|old| &*old.limiter))?;
+        Ok(Kept { limiter, permits: None })
     }
 }
 
 /// What keeps the words of a limit.
 struct Kept<C> {
     limiter: Arc<Limiter<Key, C>>,
-    /// In place of the limiter, if quotas come with the calls.
-    classes: Option<Arc<Classes<C>>>,
     /// Of a limit on concurrency. The limiter then only knows how many each key has.
     permits: Option<Arc<LimitPermits>>,
 }
@@ -123,8 +112,6 @@ pub(in crate::store) struct Held<C> {
     // In a box, so that the limiters of many limits are close together.
     pub(in crate::store) spec: Box<LimitSpec>,
     pub(in crate::store) limiter: Arc<Limiter<Key, C>>,
-    /// In place of the limiter, if quotas come with the calls.
-    pub(in crate::store) classes: Option<Arc<Classes<C>>>,
     /// Of a limit on concurrency. The limiter then only knows how many each key has.
     pub(in crate::store) permits: Option<Arc<LimitPermits>>,
 }
@@ -134,7 +121,7 @@ impl<C: Clock> Held<C> {
     /// earlier policy.
     fn new(
         spec: &LimitSpec,
-        Kept { limiter, classes, permits }: Kept<C>,
+        Kept { limiter, permits }: Kept<C>,
         earlier: Option<&LimitSpec>,
     ) -> Result<Self, Error> {
         let set = |result: Result<(), spillgate::Error>| result.map_err(|why| refused(spec, &why));
@@ -155,7 +142,7 @@ impl<C: Clock> Held<C> {
                 set(pin(&limiter, &own.key, own.quota, own.until))?;
             }
         }
-        Ok(Self { spec: Box::new(spec.clone()), limiter, classes, permits })
+        Ok(Self { spec: Box::new(spec.clone()), limiter, permits })
     }
 
     /// True if its words or keys would mean something else.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use spillgate::algorithm::{AnyAlgorithm, Word};
 use spillgate::{Clock, Decision, Limiter, Timestamp, check_all_at};
 
-use super::{Held, MemoryLimits};
+use super::MemoryLimits;
 use crate::Key;
 use crate::store::Spend;
 
@@ -14,36 +14,19 @@ impl<C: Clock + Clone> MemoryLimits<C> {
     pub fn cancel(&self, spend: Spend) -> bool {
         let spent = spend.decision.and_then(|decision| decision.spent());
         let Some(spent) = spent else { return false };
-        let cancel = |limiter: &Limiter<Key, C>| {
-            limiter.cancel(limiter.reservation(&spend.key, spend.bucket(), spent))
-        };
-        // What was spent in another class since is copied to this one first, and stays.
-        let is_last = cancel(self.limiter(&spend, spent.at));
-        if is_last {
-            if let Some(classes) = &self.held[spend.limit].classes {
-                classes.each().for_each(|limiter| {
-                    cancel(limiter);
-                });
-            }
-        }
-        is_last
+        let limiter = self.limiter(&spend);
+        limiter.cancel(limiter.reservation(&spend.key, spend.bucket(), spent))
     }
 
     /// Makes the caller of a spend owe at least what `word` says, by the algorithm that counts it
     /// and at the store's present time: for what is known of it from elsewhere.
     pub fn raise(&self, spend: &Spend, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
-        let now = self.held[spend.limit].limiter.clock().now();
-        self.limiter(spend, now).raise(&spend.key, word);
+        self.limiter(spend).raise(&spend.key, word);
     }
 
-    /// The limiter of a spend: of its class, if its quota comes with the call.
     #[inline]
-    pub(super) fn limiter(&self, spend: &Spend, now: Timestamp) -> &Limiter<Key, C> {
-        let held = &self.held[spend.limit];
-        match (&spend.quota, &held.classes) {
-            (Some(call), Some(classes)) => classes.table_for(call.class, &spend.key, now),
-            _ => &held.limiter,
-        }
+    pub(super) fn limiter(&self, spend: &Spend) -> &Limiter<Key, C> {
+        &self.held[spend.limit].limiter
     }
 
     // Always, since it is called twice: also after permits were taken.
@@ -58,31 +41,19 @@ impl<C: Clock + Clone> MemoryLimits<C> {
 
     #[inline]
     fn decide_one(&self, spend: &mut Spend, now: Timestamp) {
-        let Spend { key, cost, .. } = &*spend;
+        let (limiter, Spend { key, cost, .. }) = (self.limiter(spend), &*spend);
         let decision = match spend.bucket() {
-            None => self.held[spend.limit].limiter.check_at(key, *cost, now),
-            Some(bucket) => self.limiter(spend, now).check_with_at(key, bucket, *cost, now),
+            None => limiter.check_at(key, *cost, now),
+            Some(bucket) => limiter.check_with_at(key, bucket, *cost, now),
         };
         spend.decision = Some(decision);
     }
 
-    pub(super) fn peek(&self, spend: &Spend, cost: u64, now: Timestamp) -> Decision {
-        let Held { limiter, classes, .. } = &self.held[spend.limit];
-        match (spend.bucket(), classes) {
-            (None, _) => limiter.peek_n(&spend.key, cost),
-            (Some(bucket), None) => limiter.peek_with(&spend.key, bucket, cost),
-            (Some(bucket), Some(classes)) => {
-                classes.table_of(&spend.key, now).peek_with(&spend.key, bucket, cost)
-            }
-        }
-    }
-
-    /// Gives back what a spend with a quota of the call has spent too much, in every class: what
-    /// is left in one would count in all.
-    pub(super) fn give_back(&self, spend: &Spend, now: Timestamp, back: impl Fn(&Limiter<Key, C>)) {
-        match &self.held[spend.limit].classes {
-            Some(classes) => classes.each().for_each(back),
-            None => back(self.limiter(spend, now)),
+    pub(super) fn peek(&self, spend: &Spend, cost: u64) -> Decision {
+        let limiter = self.limiter(spend);
+        match spend.bucket() {
+            None => limiter.peek_n(&spend.key, cost),
+            Some(bucket) => limiter.peek_with(&spend.key, bucket, cost),
         }
     }
 
@@ -92,8 +63,8 @@ impl<C: Clock + Clone> MemoryLimits<C> {
         let mut all: SmallVec<[_; 4]> = enforced
             .iter()
             .map(|spend| match spend.bucket() {
-                None => self.limiter(spend, now).spend(&spend.key, spend.cost),
-                Some(bucket) => self.limiter(spend, now).spend_with(&spend.key, bucket, spend.cost),
+                None => self.limiter(spend).spend(&spend.key, spend.cost),
+                Some(bucket) => self.limiter(spend).spend_with(&spend.key, bucket, spend.cost),
             })
             .collect();
         let decided = check_all_at(&mut all[..], now);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use spillgate::{Clock, Decision, Limiter, Quota, Settled, Timestamp};
+use spillgate::{Clock, Decision, Quota, Settled, Timestamp};
 
 use super::{Held, Kept, Memory, MemoryLimits, pin, refused};
 use crate::store::{
@@ -49,8 +49,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
             let old = old.filter(|held| !held.counts_otherwise(spec));
             let limiter = match old {
                 Some(old) if old.is_built_like(spec) => {
-                    let (limiter, classes) = (Arc::clone(&old.limiter), old.classes.clone());
-                    Kept { limiter, classes, permits: None }
+                    Kept { limiter: Arc::clone(&old.limiter), permits: None }
                 }
                 old => self.build(spec, old)?,
             };
@@ -99,22 +98,17 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     fn prefetch(&self, limits: &Self::Limits, limit: usize, keys: impl Iterator<Item = Key>) {
-        let Held { limiter, classes, .. } = &limits.held[limit];
+        let limiter = &limits.held[limit].limiter;
         // All are known before the first is loaded, so that no load waits for a hash.
         let clients: SmallVec<[_; 16]> = keys.map(|key| limiter.fingerprint(&key)).collect();
-        let Some(classes) = classes else {
-            return clients.iter().for_each(|client| limiter.table().prefetch(*client));
-        };
-        for limiter in classes.each() {
-            clients.iter().for_each(|client| limiter.table().prefetch(*client));
-        }
+        clients.iter().for_each(|client| limiter.table().prefetch(*client));
     }
 
     async fn peek(&self, limits: &Self::Limits, spend: &Spend) -> Result<Decision, Error> {
         let now = self.clock.now();
         match limits.held[spend.limit].permits {
             Some(_) => limits.peek_hold(spend, now),
-            None => Ok(limits.peek(spend, spend.cost, now)),
+            None => Ok(limits.peek(spend, spend.cost)),
         }
     }
 
@@ -124,19 +118,9 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        let now = self.clock.now();
-        let (limiter, key, bucket) = (limits.limiter(spend, now), &spend.key, spend.bucket());
+        let (limiter, key, bucket) = (limits.limiter(spend), &spend.key, spend.bucket());
         if let Some(spent) = spend.decision.and_then(|decision| decision.spent()) {
-            let settled = |limiter: &Limiter<Key, C>| {
-                limiter.settle(limiter.reservation(key, bucket, spent), actual)
-            };
-            if bucket.is_some() && actual < spent.cost {
-                limits.give_back(spend, now, |limiter| {
-                    let _ = settled(limiter);
-                });
-                return Ok(Settled { left: limits.peek(spend, 0, now), uncharged: 0 });
-            }
-            return Ok(settled(limiter));
+            return Ok(limiter.settle(limiter.reservation(key, bucket, spent), actual));
         }
         let missing = actual.saturating_sub(spend.cost);
         let unused = spend.cost.saturating_sub(actual);
@@ -144,11 +128,9 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
             None if missing > 0 => return Ok(limiter.debit_n(key, missing)),
             None => limiter.refund_n(key, unused),
             Some(bucket) if missing > 0 => return Ok(limiter.debit_with(key, bucket, missing)),
-            Some(bucket) => limits.give_back(spend, now, |limiter| {
-                limiter.refund_with(key, bucket, unused);
-            }),
+            Some(bucket) => limiter.refund_with(key, bucket, unused),
         }
-        Ok(Settled { left: limits.peek(spend, 0, now), uncharged: 0 })
+        Ok(Settled { left: limits.peek(spend, 0), uncharged: 0 })
     }
 
     fn cancel(&self, limits: &Self::Limits, spend: Spend) {
@@ -156,9 +138,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
-        let held = &limits.held[limit];
-        held.limiter.reset(key);
-        held.classes.iter().flat_map(|classes| classes.each()).for_each(|it| it.reset(key));
+        limits.held[limit].limiter.reset(key);
         Ok(())
     }
 
@@ -243,10 +223,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
 
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         limits.removed().forget(self.clock.now());
-        let Held { limiter, classes, permits, .. } = &limits.held[limit];
-        if let Some(classes) = classes {
-            return Some(classes.usage());
-        }
+        let Held { limiter, permits, .. } = &limits.held[limit];
         if let Some(permits) = permits {
             limits.acquired.return_expired(self.clock.now());
             return Some(permits.usage());

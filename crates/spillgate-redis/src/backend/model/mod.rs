@@ -51,7 +51,7 @@ impl Model {
 
     /// The state of a caller.
     pub fn state(&self, name: &Name) -> Option<State> {
-        self.kept().states.get(name).copied()
+        self.kept().states.get(name).cloned()
     }
 
     /// Sets or deletes a state.
@@ -83,7 +83,8 @@ impl Model {
             match found {
                 Found::Passed(_) => put(&mut next, entry.name, left),
                 Found::Denied(_) => is_refused |= !is_shadow,
-                Found::Other(_) | Found::Gone => is_refused = true,
+                Found::Other(_) => is_refused |= entry.op != Op::Read,
+                Found::Gone => is_refused = true,
             }
             answers.push(found);
         }
@@ -109,16 +110,9 @@ impl Model {
     /// [Exchanges](Backend::exchange) a state at once.
     pub fn exchange_now(&self, exchange: &Exchange) -> bool {
         let mut kept = self.kept();
-        let stored = kept.states.get(&exchange.name).copied();
-        let (is_there, new) = if exchange.keeps_base {
-            let base = stored.and_then(|stored| stored.base);
-            let with_base = |state: Option<State>| state.map(|state| State { base, ..state });
-            (stored == with_base(exchange.old), with_base(exchange.new))
-        } else {
-            (stored == exchange.old, exchange.new)
-        };
+        let is_there = kept.states.get(&exchange.name) == exchange.old.as_ref();
         if is_there {
-            put(&mut kept.states, exchange.name, new);
+            put(&mut kept.states, exchange.name, exchange.new.clone());
         }
         is_there
     }
@@ -165,9 +159,9 @@ fn put(states: &mut HashMap<Name, State>, name: Name, state: Option<State>) {
 /// What an entry finds, and the state that it leaves.
 fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Option<State>) {
     let terms = entry.terms;
-    let is_other = |stored: &&State| entry.op == Op::Read || stored.terms != terms;
-    if let Some(stored) = stored.filter(is_other) {
-        return (Found::Other(*stored), Some(*stored));
+    let is_plain = |stored: &State| stored.terms == terms && stored.past.is_none();
+    if let Some(stored) = stored.filter(|stored| entry.op == Op::Read || !is_plain(stored)) {
+        return (Found::Other(stored.clone()), Some(stored.clone()));
     }
     if stored.is_none() && terms.is_override {
         return (Found::Gone, None);
@@ -181,12 +175,11 @@ fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Opti
         Op::Spend { .. } | Op::Take { .. } | Op::Debit { .. } => false,
     };
     if writes_nothing {
-        return (Found::Passed(word), stored.copied());
+        return (Found::Passed(word), stored.cloned());
     }
-    let base = stored.and_then(|stored| stored.base).filter(|_| entry.op != Op::Reset);
     match written(entry.algorithm.starting_from(entry.fresh), word, now, entry.op) {
-        Some(word_left) => (Found::Passed(word), Some(State { terms, word: word_left, base })),
-        None => (Found::Denied(word), stored.copied()),
+        Some(word_left) => (Found::Passed(word), Some(State::new(terms, word_left))),
+        None => (Found::Denied(word), stored.cloned()),
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::source::{ROUND_TRIP, TestNode};
 use crate::backend::BackendError;
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::lease::{LeaseSource, Spent};
 use crate::{State, Terms};
 
@@ -226,7 +226,7 @@ async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
     calls(&node, 20, Duration::from_micros(1)).await;
     assert!(node.stored(0) < 975);
     let terms = Terms { quota: "10/s burst 2000".parse().unwrap(), ..node.effective.terms };
-    node.effective = EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap();
+    node.effective = EffectiveQuota::of(terms).unwrap();
     let asked = node.effective;
     let local = node.source.local();
     assert!(matches!(node.leases.spend(node.id(0), &asked, 1, local), Spent::Empty));
@@ -290,9 +290,9 @@ async fn a_caller_in_another_tier_does_not_spend_the_slices_of_the_one_before() 
     let Spent::Allowed(spent) = node.leases.spend(node.id(0), &node.effective, 1, local) else {
         panic!("it is allowed");
     };
-    // The same terms, and slots ten times as long.
-    node.effective =
-        EffectiveQuota::by(node.effective.terms, "1/s burst 100".parse().unwrap()).unwrap();
+    // Slots ten times as long.
+    let slower = Terms::new(node.effective.terms.kind, "1/s burst 100".parse().unwrap());
+    node.effective = EffectiveQuota::of(slower).unwrap();
     let peeked = node.leases.peek(node.id(0), &node.effective, 1, local);
     assert!(peeked.is_none());
     assert!(matches!(node.leases.spend(node.id(0), &node.effective, 1, local), Spent::Empty));

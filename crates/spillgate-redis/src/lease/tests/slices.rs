@@ -11,7 +11,7 @@ use spillgate::{AlgorithmKind, Decision, Timestamp};
 
 use crate::backend::{Entry, Exchange, Found, Model, Op, Result};
 use crate::clock_sample::ClockSample;
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::lease::bucket::Bucket;
 use crate::lease::held::Held;
 use crate::lease::slice::Slice;
@@ -130,7 +130,7 @@ impl SliceFleet {
 
     fn of(quota: &str) -> Self {
         let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
-        let effective = EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap();
+        let effective = EffectiveQuota::of(terms).unwrap();
         let now = Timestamp::from_secs(1_700_000_000);
         Self {
             effective,
@@ -159,14 +159,20 @@ impl SliceFleet {
         let fresh = Word::from_bits(0);
         let EffectiveQuota { terms, algorithm, .. } = self.effective;
         let entry = Entry { name: NAME, terms, algorithm, fresh, op };
-        self.redis.0.run_now(&[entry]).unwrap().answers[0]
+        self.redis.0.run_now(&[entry]).unwrap().answers.remove(0)
     }
 
     fn take(&mut self, node: usize, most: u64, delay: u64) {
         let local = self.local(node);
         let sample = ClockSample { sent: local, received: local, now: self.now };
         if let Found::Passed(word) = self.run(Op::Take { least: 1, most }) {
-            let taken = Taken { sample, effective: self.effective, word, is_granted: true };
+            let taken = Taken {
+                sample,
+                effective: self.effective,
+                word,
+                is_granted: true,
+                is_moving: false,
+            };
             let slice = Slice::of(&self.bucket, &taken, 1, most).unwrap();
             self.pass(delay);
             let local = self.local(node);

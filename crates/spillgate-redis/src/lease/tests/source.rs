@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::backend::{BackendError, Exchange, Fault, Found, Model, Op, Result};
 use crate::clock_sample::ClockSample;
-use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::effective_quota::EffectiveQuota;
 use crate::lease::{LeaseId, LeaseSource, Leases, Named, Spent, Taken};
 use crate::{Name, Terms};
 
@@ -93,12 +93,16 @@ impl LeaseSource for TestSource {
         let entry = wanted.entry(caller.0, Word::from_bits(0), Op::Take { least, most });
         let reply = self.call(|model| model.run_now(&[entry])).await??;
         let sample = ClockSample { sent, received: self.local(), now: reply.now };
-        Ok(match reply.answers[0] {
-            Found::Passed(word) => Taken { sample, effective: *wanted, word, is_granted: true },
-            Found::Denied(word) => Taken { sample, effective: *wanted, word, is_granted: false },
+        Ok(match reply.answers[0].clone() {
+            Found::Passed(word) => {
+                Taken { sample, effective: *wanted, word, is_granted: true, is_moving: false }
+            }
+            Found::Denied(word) => {
+                Taken { sample, effective: *wanted, word, is_granted: false, is_moving: false }
+            }
             Found::Other(state) => {
-                let effective = EffectiveQuota::of(state.terms, QuotaOwner::Caller).unwrap();
-                Taken { sample, effective, word: state.word, is_granted: false }
+                let effective = EffectiveQuota::of(state.terms).unwrap();
+                Taken { sample, effective, word: state.word, is_granted: false, is_moving: false }
             }
             Found::Gone => panic!("no override is taken away here"),
         })
@@ -146,7 +150,7 @@ impl TestNode {
         let leases = Leases::new(Arc::clone(&source), KeyedState::new(), room);
         let kind = AlgorithmKind::TokenBucket;
         let terms = Terms::new(kind, quota.parse().unwrap());
-        Self { source, leases, effective: EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap() }
+        Self { source, leases, effective: EffectiveQuota::of(terms).unwrap() }
     }
 
     pub(super) fn id(&self, caller: u8) -> LeaseId {

@@ -36,7 +36,6 @@ local act
 -- What is found of a caller; if something is to be written, that and in how many
 -- milliseconds it may be forgotten; and whether nothing may be written for any.
 local function decide(ask, value)
-  local length, version = value and #value, value and byte(value, 1)
   local fh, fl, action, is_shadow, is_kept, layout = read('>I4I4BBBB', ask, 27)
   local wh, wl = fh, fl
   if not value then
@@ -47,13 +46,11 @@ local function decide(ask, value)
     if action == REFUND or action == GIVE_BACK or action == RESET or action == READ then
       action = LOOK
     end
-  elseif action ~= READ and sub(value, 2, 26) == sub(ask, 2, 26)
-    and ((length == 34 and version <= VERSION) or (length == WITH_BASE and version == VERSION))
-  then
+  elseif action ~= READ and #value == 34 and sub(value, 1, 26) == sub(ask, 1, 26) then
     wh, wl = read('>I4I4', value, 27)
   else
-    local state = sub(value, 1, 255)
-    return write('BB', 2, #state) .. state, nil, nil, true
+    local state = sub(value, 1, LONGEST)
+    return write('>BI2', 2, #state) .. state, nil, nil, action ~= READ
   end
 
   local h, l, idle_after
@@ -70,17 +67,7 @@ local function decide(ask, value)
   end
   -- In milliseconds. Nothing is kept for longer than there is time.
   local expiry = is_kept == 0 and math.min(math.max(idle_after, 0), 2^62) / 1000000
-  local left
-  if length == WITH_BASE and action ~= RESET then
-    left = write('>c26I4I4', value, h, l) .. sub(value, 35)
-    -- Nor is it forgotten before its base is idle: never, if that is never.
-    local high, low = read('>I4I4', value, 69)
-    local idle_at = math.min(high * LIMB + low, 2^62 / 1000000)
-    if idle_at == 0 then expiry = false end
-    expiry = expiry and math.max(expiry, idle_at - (nh * LIMB + nl) / 1000000)
-  else
-    left = write('>c26I4I4', action ~= RESET and value or ask, h, l)
-  end
+  local left = write('>c26I4I4', ask, h, l)
   return write('>BI4I4', 0, wh, wl), left, expiry and math.ceil(expiry) + margin
 end
 

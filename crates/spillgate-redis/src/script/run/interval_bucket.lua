@@ -2,8 +2,7 @@
 -- is deeper than the count is told by a later refill, after which the rest of it is left.
 --
 -- All actions: how many bits the count has (1), a quantum in nanoseconds (8), a period in
--- quanta (8), what is refilled (8), the burst (8), what is refilled in the slowest tier (8), by
--- which nobody is idle too early, and then
+-- quanta (8), what is refilled (8), the burst (8), and then
 -- TAKE       as many times so many tokens (8) as there are, at most so many (8)
 -- DEBIT      so many tokens (8), and the most that may be spent then (8)
 -- REFUND     so many tokens (8)
@@ -11,19 +10,17 @@
 --            since is not given back
 
 local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
-  local bits, qh, ql, ph, pl, ah, al, bh, bl, slowest_h, slowest_l, amounts =
-    read('>BI4I4I4I4I4I4I4I4I4I4', ask, NUMBERS)
+  local bits, qh, ql, ph, pl, ah, al, bh, bl, amounts =
+    read('>BI4I4I4I4I4I4I4I4', ask, NUMBERS)
   local up_h, up_l = divide_up(nh, nl, qh, ql)
   local most_h, most_l = most_of(bits)
   -- If a refill is more than half of what the count has room for, its rest counts as a whole.
   local half_h, half_l = divide(most_h, most_l, 0, 2)
   local is_exact = not less(half_h, half_l, ah, al)
 
-  -- True if a debt may be deeper than the count says. Time that went back looks the same. One
-  -- quantum is nothing: a word that has moved may be that late.
+  -- True if a debt may be deeper than the count says. Time that went back looks the same.
   local function is_told_by_a_refill(lh, ll, ch, cl)
-    local late_h, late_l = plus(up_h, up_l, 0, 1)
-    return less(bh, bl, ch, cl) and less(late_h, late_l, lh, ll)
+    return less(bh, bl, ch, cl) and less(up_h, up_l, lh, ll)
   end
 
   local function after_refills(lh, ll, ch, cl)
@@ -54,9 +51,9 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
     return after_refills(split(h, l, bits))
   end
 
-  -- In how many nanoseconds nothing is spent any more in any tier, about.
+  -- In how many nanoseconds nothing is spent any more, about.
   local function idle_after(lh, ll, ch, cl)
-    local periods = math.ceil((ch * LIMB + cl) / (slowest_h * LIMB + slowest_l))
+    local periods = math.ceil((ch * LIMB + cl) / (ah * LIMB + al))
     local idle = lh * LIMB + ll + periods * (ph * LIMB + pl)
     return idle * (qh * LIMB + ql) - (nh * LIMB + nl)
   end

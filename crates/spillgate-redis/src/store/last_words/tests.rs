@@ -1,7 +1,6 @@
 use spillgate::{AlgorithmKind, Start};
 
 use super::*;
-use crate::effective_quota::QuotaOwner;
 
 const NAME: Name = Name::from_bytes([7; 16]);
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
@@ -9,7 +8,7 @@ const START: Timestamp = Timestamp::from_secs(77);
 
 fn effective(quota: &str) -> EffectiveQuota {
     let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
-    EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap()
+    EffectiveQuota::of(terms).unwrap()
 }
 
 /// A caller that has just spent all it had.
@@ -169,7 +168,7 @@ fn what_is_on_its_way_counts_until_it_is_answered() {
 /// What is left of a share of a quota, of which so much is spent, some time later.
 fn left_of_share(kind: AlgorithmKind, [quota, share]: [&str; 2], spent: u64, ms: u64) -> u64 {
     let terms = Terms::new(kind, quota.parse().unwrap());
-    let effective = EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap();
+    let effective = EffectiveQuota::of(terms).unwrap();
     let words = Arc::new(LastWords::new(100));
     let word = effective.algorithm.spend(effective.fresh(None), NOW, spent).unwrap();
     words.record(
@@ -207,4 +206,17 @@ fn a_count_is_divided_and_rounded_up_and_ends_with_its_window() {
     }
     let left = |spent| left_of_share(Kind::TokenBucket, ["burst 40", "burst 10"], spent, 1);
     assert_eq!([left(0), left(1), left(39), left(40)], [10, 9, 0, 0]);
+}
+
+#[test]
+fn what_was_spent_under_another_quota_counts_in_tokens() {
+    let left = |[spent, next]: [&str; 2]| {
+        let next = effective(next);
+        let words = denied(&effective(spent), START);
+        let word =
+            words.last(NAME).unwrap().in_share(&next, &next.algorithm, NonZeroU32::MIN, START);
+        next.algorithm.remaining(word, START)
+    };
+    assert_eq!([left(["100/s", "100/day"]), left(["100/day", "100/s"])], [0, 0]);
+    assert_eq!([left(["10/s", "100/day"]), left(["10/day", "100/s"])], [90, 90]);
 }
