@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use spillgate::algorithm::{Algorithm, IntervalBucket};
 use spillgate::{
     AlgorithmKind, Clock, KeyedState, Limiter, ManualClock, Table, Timestamp, WhenFull,
 };
@@ -254,38 +253,6 @@ fn callers_of_a_slow_tier_with_much_left_free_nobody_of_a_fast_one() {
     for key in keys {
         let _ = limiter.check(&Tiered("free", key));
         assert!(limiter.check(&Tiered("", "x")).is_denied(), "{key}");
-    }
-}
-
-#[test]
-fn a_debt_of_an_interval_bucket_within_a_step_of_a_refill_is_owed_in_full_after_it() {
-    for quota in ["9 per 3s", "1/s", "1000/min", "5/day"] {
-        let quota: spillgate::Quota = quota.parse().unwrap();
-        let bucket = IntervalBucket::new(&quota).unwrap();
-        let (period, step) = (bucket.period(), bucket.resolution());
-        let begin = Timestamp::from_secs(1_700_000_000);
-        let word = bucket.spend(bucket.fresh(begin), begin, 1).unwrap();
-        for debt in [1, 10, 100, 1_000, 100_000] {
-            for early in [0, 1, 2, 3] {
-                let now = begin + period - early * step / 2;
-                if debt >= bucket.deepest() {
-                    continue;
-                }
-                let owing = bucket.debit_up_to(word, now, debt, bucket.deepest());
-                // Once the refill has come, of which one quota has more than was spent.
-                let end = begin + period + step;
-                let owed = (bucket.owed(word, now) + debt).saturating_sub(match early {
-                    0 => 0,
-                    _ => quota.amount(),
-                });
-                assert_eq!(bucket.owed(owing, end), owed, "{quota}, {debt}, {early} half steps");
-                // Nor does another clock make it more or less.
-                let later = Duration::from_nanos(12_345);
-                let rebased = bucket.rebase(owing, now, now + later);
-                let owed_later = bucket.owed(rebased, end + later + step);
-                assert_eq!(owed_later, owed, "{quota}, {debt}, {early} half steps, rebased");
-            }
-        }
     }
 }
 

@@ -121,20 +121,10 @@ impl IntervalBucket {
     }
 
     /// True if the debt may be deeper than the count, since the last refill is in the future:
-    /// see [`pack`](Self::pack). Time that went back looks the same.
+    /// see [`pack`](Self::pack). Time that went back looks the same. One step is ignored: a
+    /// word that [moves](Self::moved) may be that late.
     fn is_debt_in_refill(&self, last: u64, spent: u64, now: Timestamp) -> bool {
-        spent > self.burst && last > self.packing.ceil(now)
-    }
-
-    /// The word of a refill that has been, if rounded up it may be a step in the future: then a
-    /// debt counts as it did before that refill, for so long.
-    fn pack_past(&self, last: u64, spent: u64, now: Timestamp) -> Word {
-        match last.checked_sub(self.period) {
-            Some(before) if self.is_debt_in_refill(last, spent, now) => {
-                self.pack(before, spent.saturating_add(self.amount))
-            }
-            _ => self.pack(last, spent),
-        }
+        spent > self.burst && last > self.packing.ceil(now).saturating_add(1)
     }
 
     /// True unless a refill is more than half of what the count can hold: then part of a refill
@@ -171,12 +161,13 @@ impl IntervalBucket {
         self.packing.rounds_alike(self.period(), other.packing, other.period())
     }
 
-    /// A word of `old` as one of this, with a refill at a moment.
-    fn moved(&self, word: Word, old: &Self, last: u64, pack: impl Fn(u64) -> Word) -> Word {
-        let packed = pack(last);
+    /// A word of `old` as one of this, with a refill at a moment and what is spent after it.
+    fn moved(&self, word: Word, old: &Self, refill: Timestamp, spent: u64) -> Word {
+        let last = self.packing.ceil(refill);
+        let packed = self.pack(last, spent);
         // The same bits would not mean the same: rather a later refill.
         let is_misread = packed == word && self.packing != old.packing;
-        if is_misread { pack(last + 1) } else { packed }
+        if is_misread { self.pack(last + 1, spent) } else { packed }
     }
 
     /// The time of a word's last refill, if periods are equally long; otherwise a period begins
@@ -311,9 +302,8 @@ impl Algorithm for IntervalBucket {
             return word;
         }
         let (last, owed) = old.all_owed(word, now);
-        let last = self.packing.ceil(self.refill_of(old, last, now));
-        let spent = carried(owed, old.burst, self.burst);
-        self.moved(word, old, last, |last| self.pack_past(last, spent, now))
+        let refill = self.refill_of(old, last, now);
+        self.moved(word, old, refill, carried(owed, old.burst, self.burst))
     }
 
     fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
@@ -323,21 +313,15 @@ impl Algorithm for IntervalBucket {
         let (last, spent) = old.packing.unpack(word);
         if last > old.packing.ceil(now) {
             // A debt that is told by a refill is owed until then, whatever is refilled.
-            let last = self.packing.ceil(old.packing.begin(last));
-            return self.moved(word, old, last, |last| self.pack(last, spent));
+            return self.moved(word, old, old.packing.begin(last), spent);
         }
         let (last, spent) = old.refilled(word, now);
-        let last = self.packing.ceil(self.refill_of(old, last, now));
-        self.moved(word, old, last, |last| self.pack_past(last, spent, now))
+        self.moved(word, old, self.refill_of(old, last, now), spent)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
         // As it is: refills that are due are those of the tier that asks next.
         let (last, spent) = self.packing.unpack(word);
-        let shifted = self.packing.shifted(last, then, now);
-        match self.is_debt_in_refill(last, spent, then) {
-            true => self.packing.pack(shifted, spent),
-            false => self.pack_past(shifted, spent, now),
-        }
+        self.packing.pack(self.packing.shifted(last, then, now), spent)
     }
 }

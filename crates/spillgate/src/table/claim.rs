@@ -17,12 +17,8 @@ struct Candidate<'a> {
     bits: u64,
     /// What its caller has spent. Zero if the slot is idle.
     spent: u64,
-    /// The [share] of its burst that is.
-    share: u64,
-    /// True if it is exhausted, and the table protects those.
-    is_protected: bool,
-    /// True if it is spent under a quota of another class than the new caller's.
-    is_foreign: bool,
+    /// The [share] of its burst that is, and above it [`PROTECTED`] and [`FOREIGN`].
+    weight: u64,
     rule: &'a AnyAlgorithm,
 }
 
@@ -35,10 +31,16 @@ impl Candidate<'_> {
     /// a word's upper bits), then those that have spent the smallest share of their burst. Quotas
     /// that come with calls are as good as limits of their own, so that a flood under one of them
     /// frees nobody under another.
-    fn rank(self) -> (bool, bool, u64, u64) {
-        (self.is_protected, self.is_foreign, self.share, self.bits)
+    fn rank(self) -> (u64, u64) {
+        (self.weight, self.bits)
     }
 }
+
+/// The weight of those who are exhausted, in a table that protects them.
+const PROTECTED: u64 = 1 << 63;
+
+/// The weight of those who have spent under a quota of another class than the new caller's.
+const FOREIGN: u64 = 1 << 62;
 
 impl<S> Table<S> {
     /// Applies `step` for a caller without a slot, and finds one if there is anything to store.
@@ -75,7 +77,7 @@ impl<S> Table<S> {
             let is_kept = match when_full {
                 WhenFull::Evict => false,
                 // It is of the lowest rank, so all are.
-                WhenFull::Protect => candidate.is_protected,
+                WhenFull::Protect => candidate.weight >= PROTECTED,
                 WhenFull::Deny => candidate.spent > 0,
             };
             if is_kept {
@@ -138,10 +140,7 @@ impl<S> Table<S> {
         }
         let (emptier, fuller) = if other_crowd < crowd { (second, first) } else { (first, second) };
         // The first of equals: an idle slot of the emptier group, if it has one.
-        emptier
-            .into_iter()
-            .chain(fuller)
-            .min_by_key(|candidate| (candidate.is_protected, candidate.is_foreign, candidate.share))
+        emptier.into_iter().chain(fuller).min_by_key(|candidate| candidate.weight)
     }
 
     /// How many callers of a group have something spent, and the first slot of the lowest rank.
@@ -163,18 +162,21 @@ impl<S> Table<S> {
                     crowd += 1;
                     continue;
                 }
-                let known = if rules.are_alike { owner } else { line.owner(slot) };
-                let rule = if rules.are_alike { &rules.base } else { rules.of(known) };
-                let spent = rule.spent(Word::from_bits(bits), now);
+                let (mut rule, word) = (&rules.base, Word::from_bits(bits));
+                let mut spent = rule.spent(word, now);
+                let mut weight = spent;
+                if !rules.are_alike {
+                    let known = line.owner(slot);
+                    rule = rules.of(known);
+                    spent = rule.spent(word, now);
+                    let is_foreign = spent > 0 && known.is_of_another_class(owner);
+                    weight = share(rule, spent) | if is_foreign { FOREIGN } else { 0 };
+                }
+                if when_full == WhenFull::Protect && spent >= rule.exhausted_from().max(1) {
+                    weight |= PROTECTED;
+                }
                 crowd += usize::from(spent > 0);
-                let (share, is_foreign) = match rules.are_alike {
-                    true => (spent, false),
-                    false => (share(rule, spent), spent > 0 && known.is_of_another_class(owner)),
-                };
-                let is_protected =
-                    when_full == WhenFull::Protect && spent >= rule.exhausted_from().max(1);
-                let candidate =
-                    Candidate { line, slot, bits, spent, share, is_protected, is_foreign, rule };
+                let candidate = Candidate { line, slot, bits, spent, weight, rule };
                 if least.is_none_or(|least| candidate.rank() < least.rank()) {
                     least = Some(candidate);
                 }

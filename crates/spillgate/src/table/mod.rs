@@ -108,13 +108,13 @@ impl Rules {
     }
 }
 
-/// The share of its burst that a caller has spent, on a scale for callers of any quota.
+/// The share of its burst that a caller has spent, on a scale for callers of any quota: below 2⁶².
 fn share(rule: &AnyAlgorithm, spent: u64) -> u64 {
     if spent == 0 {
         return 0;
     }
     let share = (u128::from(spent) << 32) / u128::from(rule.whole().max(1));
-    u64::try_from(share).unwrap_or(u64::MAX).max(1)
+    u64::try_from(share).unwrap_or(u64::MAX).clamp(1, (1 << 62) - 1)
 }
 
 /// One of the locks under which callers enter the table.

@@ -18,9 +18,11 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
   local half_h, half_l = divide(most_h, most_l, 0, 2)
   local is_exact = not less(half_h, half_l, ah, al)
 
-  -- True if a debt may be deeper than the count says. Time that went back looks the same.
+  -- True if a debt may be deeper than the count says. Time that went back looks the same. One
+  -- quantum is nothing: a word that has moved may be that late.
   local function is_told_by_a_refill(lh, ll, ch, cl)
-    return less(bh, bl, ch, cl) and less(up_h, up_l, lh, ll)
+    local late_h, late_l = plus(up_h, up_l, 0, 1)
+    return less(bh, bl, ch, cl) and less(late_h, late_l, lh, ll)
   end
 
   local function after_refills(lh, ll, ch, cl)
