@@ -102,8 +102,12 @@ impl State {
             return None;
         }
         let idle_after = self.terms.algorithm().ok()?.reset_after(self.word, now)?;
+        if self.past.is_none() {
+            return Some(idle_after);
+        }
+        // It may have been written long ago: piles have run off and waited since.
         let mut line = Duration::ZERO;
-        for pile in self.past.iter().flat_map(|past| &past.piles) {
+        for pile in self.account(now).ok()?.save(now).piles {
             let algorithm = Terms::new(self.terms.kind, pile.quota).algorithm().ok()?;
             line = line.saturating_add(algorithm.reset_after(pile.word, now - pile.lag)?);
         }
@@ -141,6 +145,9 @@ mod tests {
         let spent = [("10/h", 10), ("60/h", 20)];
         let secs = |secs| Some(Duration::from_secs(secs));
         assert_eq!(idle_after(&spent, "1000/s"), secs(10 * 360 + 20 * 60));
+        let later = NOW + Duration::from_secs(600);
+        let state = moved(AlgorithmKind::TokenBucket, &spent, "1000/s");
+        assert_eq!(state.idle_after(later), secs(10 * 360 + 20 * 60 - 600));
         // The quota in force refills no faster.
         assert_eq!(idle_after(&spent, "1/h burst 30"), secs(30 * 3600));
         assert_eq!(idle_after(&[("burst 10", 3), ("10/h", 5)], "1000/s"), None);

@@ -10,8 +10,8 @@ impl<S: Store> Gate<S> {
     /// overrides whose time has come. Begin with version 0. If the store is in process, only the
     /// last is left to do.
     ///
-    /// Call it about twice per second: that is how long a ban or a list entry takes to reach this
-    /// node.
+    /// Call it again after 0.4 seconds, or after a second if the gate was not asked meanwhile: that is
+    /// how long a ban or a list entry takes to reach this node.
     ///
     /// # Errors
     ///

@@ -121,8 +121,7 @@ impl<S: Store> Gate<S> {
     }
 
     /// Removes overrides that have ended, as far as the store does not by itself, and passes those
-    /// that other nodes have changed on to the store. To be called now and then, twice a second for
-    /// example.
+    /// that other nodes have changed on to the store. [`follow`](Self::follow) does it each time.
     ///
     /// # Errors
     ///

@@ -191,8 +191,8 @@ pub(super) fn uncountable(why: &spillgate::Error) -> BackendError {
 /// The stored state changed each time.
 pub(super) fn unsettled(limit: &Limit) -> BackendError {
     let text = format!(
-        "others changed what a caller has spent under limit {:?} {TRIES} times during one call; if \
-         nodes have different policies, give all the same",
+        "others changed what a caller has spent under limit {:?} {TRIES} times during one call: too \
+         many calls of one caller at the same time",
         limit.name()
     );
     BackendError::new(Fault::Unready, text)

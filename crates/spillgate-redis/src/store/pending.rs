@@ -38,6 +38,8 @@ pub(super) struct PendingSpend {
 /// A spend of a caller whose state is replaced from here.
 pub(super) struct SpendOfAccount {
     change: Change,
+    /// What puts the quota in force in place without the spend, if it is not yet.
+    unspent: Option<State>,
     /// True once it was made.
     is_made: bool,
 }
@@ -110,6 +112,7 @@ impl<B: Backend> StoreCore<B> {
         match spent {
             Ok(passes) => Some(passes),
             Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                batch.iter_mut().for_each(PendingSpend::forget_reply);
                 batches.scatter(place, pending);
                 None
             }
@@ -183,9 +186,10 @@ impl<B: Backend> StoreCore<B> {
         if batch.iter().any(PendingSpend::is_denied) {
             return Ok(self.deny(batch, sample.now).await);
         }
-        match batch.iter().all(|pending| pending.account.is_some()) {
-            true => self.make_changes(batch, sample.now).await,
-            false => Ok(Round::Again),
+        match batch {
+            [PendingSpend { account: Some(_), .. }] => self.make_changes(batch, sample.now).await,
+            // Several changes are made by whoever runs to the end.
+            _ => Ok(Round::Again),
         }
     }
 
@@ -263,8 +267,9 @@ impl<B: Backend> StoreCore<B> {
             entries.push(pending.entry(op, &self.backend).await?);
         }
         let sent = self.local();
-        let reply = self.backend.run(&entries).await?;
+        let mut reply = self.backend.run(&entries).await?;
         let sample = ClockSample { sent, received: self.local(), now: reply.now };
+        put_in_sequence(batch, &mut reply.answers, sample.now);
         if !self.decide_here(batch, &reply.answers, sample)? {
             return Ok(Round::Again);
         }
@@ -294,10 +299,7 @@ impl<B: Backend> StoreCore<B> {
         let sent = self.local();
         let reply = match self.backend.run(&entries).await {
             Ok(reply) => reply,
-            Err(why) => {
-                self.undo_later(batch);
-                return Err(why);
-            }
+            Err(why) => return Err(self.undone(batch, why).await),
         };
         let sample = ClockSample { sent, received: self.local(), now: reply.now };
         let is_plain = |found: &Found| matches!(found, Found::Passed(_) | Found::Denied(_));
@@ -318,7 +320,7 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// Decides the last of these spends by what its caller has spent under several quotas. Where
-    /// another spend of the batch is on the same caller, it goes on from what that one leaves.
+    /// another spend of the batch changes the same caller, it goes on from what that one leaves.
     fn spend_of_account(
         &self,
         batch: &mut [PendingSpend],
@@ -327,25 +329,27 @@ impl<B: Backend> StoreCore<B> {
     ) -> Result<()> {
         let Some((pending, earlier)) = batch.split_last_mut() else { return Ok(()) };
         let name = pending.caller.name;
-        let before = earlier.iter().rev().find(|earlier| earlier.caller.name == name);
-        let left = before.and_then(|before| before.account.as_ref()).map(|it| &it.change.new);
+        let of_caller = earlier.iter().rev().filter(|earlier| earlier.caller.name == name);
+        let left = of_caller.filter_map(PendingSpend::due).next().map(|change| &change.new);
+        let is_first = left.is_none();
         let stored = left.unwrap_or(stored);
         let (caller, now) = (&mut pending.caller, sample.now);
         self.learn_override(caller, stored, sample.sent)?;
         let effective = *caller.effective();
         let mut account = caller.account(stored, &effective, now)?;
+        let is_moved = is_first && stored.terms != effective.terms;
+        let unspent = is_moved.then(|| State::of(&mut account.clone(), effective.terms, now));
         let word = account.word();
         let spent = effective.algorithm.spend(word, now, pending.cost);
         account.act(now, |_, _| ((), spent.filter(|_| pending.cost > 0)));
         let new = State::of(&mut account, effective.terms, now);
         let change = Change { old: stored.clone(), new };
         pending.reply = Some(SpendReply { sample, word, passes: spent.is_some() });
-        pending.account = Some(Box::new(SpendOfAccount { change, is_made: false }));
+        pending.account = Some(Box::new(SpendOfAccount { change, unspent, is_made: false }));
         Ok(())
     }
 
-    /// Makes the changes of spends that pass, one after the other, or none if a state was replaced
-    /// meanwhile.
+    /// Makes the changes of spends, one after the other, or none if a state was replaced meanwhile.
     async fn make_changes(
         self: &Arc<Self>,
         batch: &mut [PendingSpend],
@@ -353,22 +357,16 @@ impl<B: Backend> StoreCore<B> {
     ) -> Result<Round> {
         for index in 0..batch.len() {
             let pending = &mut batch[index];
-            let (name, passes) =
-                (pending.caller.name, pending.reply.is_some_and(|reply| reply.passes));
-            let Some(account) = pending.account.as_mut().filter(|_| passes) else { continue };
-            if account.change.old == account.change.new {
-                continue;
-            }
-            match self.change(name, &account.change, now).await {
-                Ok(true) => account.is_made = true,
+            let Some(change) = pending.due() else { continue };
+            match self.change(pending.caller.name, change, now).await {
+                Ok(true) => {
+                    pending.account.iter_mut().for_each(|account| account.is_made = true);
+                }
                 Ok(false) => {
                     self.undo(batch).await;
                     return Ok(Round::Again);
                 }
-                Err(why) => {
-                    self.undo_later(batch);
-                    return Err(why);
-                }
+                Err(why) => return Err(self.undone(batch, why).await),
             }
         }
         Ok(Round::Spent)
@@ -377,12 +375,14 @@ impl<B: Backend> StoreCore<B> {
     /// Puts the quotas in force in place of those that callers have in Redis, of a call that is
     /// denied. Returns false if that is not known to have been done.
     async fn put_quotas_in_place(&self, batch: &[PendingSpend], now: Timestamp) -> Result<bool> {
-        for pending in batch.iter().filter(|pending| pending.is_denied()) {
-            let Some(account) = &pending.account else { continue };
-            let Change { old, new } = &account.change;
-            if old.terms != new.terms
-                && !self.change(pending.caller.name, &account.change, now).await?
-            {
+        for pending in batch {
+            let Some(SpendOfAccount { change, unspent: Some(new), .. }) =
+                pending.account.as_deref()
+            else {
+                continue;
+            };
+            let change = Change { old: change.old.clone(), new: new.clone() };
+            if !self.change(pending.caller.name, &change, now).await? {
                 return Ok(false);
             }
         }
@@ -410,6 +410,16 @@ impl<B: Backend> StoreCore<B> {
     /// Takes back what was spent, if nobody has spent since.
     pub(super) async fn undo(&self, pending: &[PendingSpend]) {
         self.put_back(self.undo_exchanges(pending)).await;
+    }
+
+    /// The same after a failure: at once if the call may be made again, which must not find what it
+    /// has spent itself.
+    async fn undone(self: &Arc<Self>, pending: &[PendingSpend], why: BackendError) -> BackendError {
+        match why.is_unmade() {
+            true => self.undo(pending).await,
+            false => self.undo_later(pending),
+        }
+        why
     }
 
     /// The same in the background.
@@ -457,6 +467,15 @@ impl PendingSpend {
         !self.is_shadow && self.reply.is_some_and(|reply| !reply.passes)
     }
 
+    /// The change to be made if the call passes: also of one that is denied in shadow mode, if the
+    /// quota in force is not in place yet.
+    fn due(&self) -> Option<&Change> {
+        let change = &self.account.as_ref()?.change;
+        let Change { old, new } = change;
+        let passes = self.reply.is_some_and(|reply| reply.passes);
+        (old.terms != new.terms || passes && old != new).then_some(change)
+    }
+
     fn forget_reply(&mut self) {
         (self.reply, self.account) = (None, None);
     }
@@ -478,5 +497,23 @@ impl PendingSpend {
         let reply = self.reply.filter(|reply| reply.passes && self.cost > 0)?;
         let algorithm = self.caller.effective().algorithm;
         Some((reply, algorithm.spend(reply.word, reply.sample.now, self.cost)?))
+    }
+}
+
+/// Words that were looked at, each without what the call spends before on the same caller: with
+/// that, as the script decides.
+fn put_in_sequence(batch: &[PendingSpend], found: &mut [Found], now: Timestamp) {
+    for index in 1..batch.len() {
+        let (earlier, rest) = found.split_at_mut(index);
+        let Some(Found::Passed(word) | Found::Denied(word)) = rest.first_mut() else { continue };
+        let (before, name) = (batch.iter().zip(earlier).rev(), batch[index].caller.name);
+        let left =
+            before.filter(|(before, _)| before.caller.name == name).find_map(|it| match it {
+                (before, Found::Passed(word) | Found::Denied(word)) => {
+                    before.caller.effective().algorithm.spend(*word, now, before.cost)
+                }
+                _ => None,
+            });
+        *word = left.unwrap_or(*word);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spillgate::Quota;
 use spillgate_redis::Settings;
-use spillgate_redis::backend::Entry;
+use spillgate_redis::backend::{Entry, Op};
 use tokio::task::JoinSet;
 
 use super::fake::{Fake, Node, check_all, left};
@@ -219,4 +219,47 @@ async fn many_calls_at_once_on_several_nodes_are_decided_while_a_quota_moves() {
     let [a, b, _] = all_left(&nodes[0], "alice").await;
     assert!(passed <= 89 && passed as u64 + kept >= 89, "{passed}, {kept}");
     assert_eq!((100 - a, 90 - b), (passed as u64 + 1 + kept, passed as u64 + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_made_again_limit_by_limit_pays_once_by_a_quota_that_has_moved() {
+    let redis = Fake::new();
+    let node = redis.node(THREE);
+    let all = ["b", "a", "c"];
+    assert!(check_all(&node, &all, "alice").await.unwrap().is_allowed());
+    let _ = node.replace(with_quota_of_b("90/h")).unwrap();
+    // The slot begins to move once all was read: what has moved is spent by then.
+    let (runs, moving) = (AtomicUsize::new(0), redis.clone());
+    redis.before_run(move |_, _| {
+        if runs.fetch_add(1, Ordering::SeqCst) == 1 {
+            moving.set_scattered(true);
+        }
+    });
+    assert!(check_all(&node, &all, "alice").await.unwrap().is_allowed());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(all_left(&node, "alice").await, [98, 88, 8]);
+    let stats = node.store().stats();
+    assert_eq!((stats.undone, stats.kept_spends), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_caller_twice_beside_a_quota_that_has_moved_is_denied_at_once() {
+    let redis = Fake::new();
+    let node = redis.node(THREE);
+    for _ in 0..8 {
+        assert!(check_all(&node, &["b", "c"], "alice").await.unwrap().is_allowed());
+    }
+    let _ = node.replace(with_quota_of_b("90/h")).unwrap();
+    // Once there was room for both, another node takes one.
+    let runs = AtomicUsize::new(0);
+    redis.before_run(move |model, entries| {
+        if runs.fetch_add(1, Ordering::SeqCst) == 1 {
+            let op = Op::Spend { cost: 1, is_shadow: false };
+            let _ = model.run_now(&[Entry { op, ..entries[1].clone() }]).unwrap();
+        }
+    });
+    let before = redis.runs();
+    assert!(!check_all(&node, &["b", "c", "c"], "alice").await.unwrap().is_allowed());
+    assert_eq!(redis.runs() - before, 2);
+    assert_eq!(all_left(&node, "alice").await, [100, 82, 1]);
 }

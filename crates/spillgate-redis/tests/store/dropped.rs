@@ -87,6 +87,27 @@ async fn a_call_spends_by_a_quota_that_has_moved_and_by_one_that_has_not_or_by_n
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_spends_by_two_quotas_that_have_moved_or_by_neither() {
+    let redis = slow(1);
+    let node = redis.node(POLICY);
+    let users: Vec<_> = (0..2 * POLLS).map(|polls| format!("user {polls}")).collect();
+    for user in &users {
+        assert!(check_all(&node, &["a", "b"], user).await.unwrap().is_allowed());
+    }
+    let moved = POLICY.replace("'100/h'", "'100/h burst 200'");
+    let _ = node.replace(Policy::from_toml(&moved).unwrap()).unwrap();
+    let mut is_done = false;
+    for (polls, user) in users.iter().enumerate() {
+        is_done = polled(polls, check_all(&node, &["a", "b"], user)).await.is_some();
+        rest().await;
+        let [a, b] = [200 - left(&node, "a", user).await, 200 - left(&node, "b", user).await];
+        assert_eq!(a, b, "after {polls} polls");
+        assert!(!is_done || a == 2, "after {polls} polls");
+    }
+    assert!(is_done);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_spends_out_of_a_lease_and_in_redis_or_in_neither() {
     let leased = POLICY.replacen("'100/h'", "'100/h'\n    sharing = 'leased'", 1);
     for polls in 0..POLLS {

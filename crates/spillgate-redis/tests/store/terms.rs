@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spillgate::AlgorithmKind;
-use spillgate_policy::Policy;
+use spillgate_policy::{LimitCheck, Limits, Policy};
 use spillgate_redis::Settings;
 use spillgate_testing::CheckLimit;
 
@@ -182,4 +182,49 @@ async fn who_is_denied_by_a_quota_that_has_moved_is_denied_also_if_that_cannot_b
     redis.lose_answers(1..2);
     assert!(node.check_limit("l", &["alice"], 1).await.unwrap().is_denied());
     assert_eq!((redis.exchanges(), node.store().stats().unreported), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raised_quota_reaches_who_is_exhausted_in_shadow_mode() {
+    let enforced = policy("100/h").replace("'l'", "'enforced'");
+    let shadow = |quota: &str| format!("{enforced}\n{}\nmode = 'shadow'", policy(quota));
+    // Also where another limit denies.
+    for (limits, is_allowed) in [(&["l"][..], true), (&["enforced", "l"], false)] {
+        let redis = Fake::new();
+        let node = forgetful(&redis, &shadow("1/h burst 3"));
+        for _ in 0..4 {
+            assert!(check_all(&node, &["l"], "alice").await.unwrap().is_allowed());
+        }
+        assert_eq!(passes(&node, "enforced", "alice", 100).await, 100);
+        let _ = node.replace(Policy::from_toml(&shadow("60/min burst 3")).unwrap()).unwrap();
+        assert_eq!(check_all(&node, limits, "alice").await.unwrap().is_allowed(), is_allowed);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(left(&node, "l", "alice").await, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raised_quota_reaches_who_asks_for_more_than_is_left_in_two_parts() {
+    let redis = Fake::new();
+    let node = forgetful(&redis, &policy("1/h burst 3"));
+    assert_eq!(passes(&node, "l", "alice", 2).await, 2);
+    let _ = node.replace(Policy::from_toml(&policy("60/min burst 3")).unwrap()).unwrap();
+    assert!(!check_all(&node, &["l", "l"], "alice").await.unwrap().is_allowed());
+    assert_eq!((redis.exchanges(), redis.runs()), (1, 3));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(check_all(&node, &["l", "l"], "alice").await.unwrap().is_allowed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_denied_in_shadow_mode_does_not_hold_up_the_next() {
+    let redis = Fake::new();
+    let shadow = |quota: &str| format!("{}\nmode = 'shadow'", policy(quota));
+    let node = forgetful(&redis, &shadow("10/h"));
+    assert_eq!(passes(&node, "l", "alice", 8).await, 8);
+    let _ = node.replace(Policy::from_toml(&shadow("12/h")).unwrap()).unwrap();
+    assert_eq!(passes(&node, "l", "alice", 1).await, 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let part = |cost| LimitCheck { limit: "l", values: &["alice"], cost };
+    let _ = node.decide(&Limits(&[part(5), part(1)])).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 2);
 }
