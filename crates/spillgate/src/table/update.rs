@@ -279,11 +279,11 @@ impl<S> Table<S> {
         // As in `take_out`.
         let _entering = self.hold_stripes();
         // Others may have spent since, or passed it on.
-        if let Some(Found { line, slot, owner }) =
-            self.find_any(caller, &self.geometry.groups(caller))
-            && owner == known
-            && self.passes(known, call, (line, slot), now)
-        {
+        let found = self.find_any(caller, &self.geometry.groups(caller));
+        let known = found.filter(|Found { line, slot, owner }| {
+            *owner == known && self.passes(known, call, (line, *slot), now)
+        });
+        if let Some(Found { line, slot, .. }) = known {
             line.pass(slot, call);
         }
         self.turnover.has_classes.store(true, Ordering::Relaxed);
