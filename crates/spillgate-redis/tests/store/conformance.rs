@@ -139,6 +139,8 @@ struct Nodes<E: Timed> {
     are_alike: bool,
     /// Who has called last.
     callers: HashMap<&'static str, Caller>,
+    /// The overrides that were set last.
+    own: HashMap<&'static str, Own>,
     /// When overrides end.
     ends: BTreeSet<Timestamp>,
 }
@@ -169,6 +171,7 @@ impl<E: Timed> Nodes<E> {
             open: HashMap::new(),
             callers: HashMap::new(),
             are_alike: true,
+            own: HashMap::new(),
             ends: BTreeSet::new(),
         }
     }
@@ -248,6 +251,15 @@ impl<E: Timed> Moving for Nodes<E> {
 
     fn set_override(&mut self, key: &'static str, own: Option<Own>, now: Timestamp) {
         self.end_overrides(now);
+        let known = match own {
+            Some(own) => self.own.insert(key, own),
+            None => self.own.remove(key),
+        };
+        // To remove one that nobody has is a call like any other, and not one to be judged.
+        let has_one = known.is_some_and(|own| own.until.is_none_or(|until| until > now));
+        if own.is_none() && !has_one {
+            return;
+        }
         self.callers.insert(key, Caller { key, tier: None });
         self.ends.extend(own.and_then(|own| own.until));
         // That the others learn of the edit is not what this is about.
@@ -302,9 +314,8 @@ fn what_moves_over_the_store_is_never_too_much_never_lost_and_never_a_lie() {
     }
 }
 
-/// Nodes with different policies: what would be the quotas of tiers are those of nodes. And who has
-/// been given an override.
-struct Disagreeing<E: Timed>(Nodes<E>, HashMap<&'static str, Own>);
+/// Nodes with different policies: what would be the quotas of tiers are those of nodes.
+struct Disagreeing<E: Timed>(Nodes<E>);
 
 impl<E: Timed> Disagreeing<E> {
     fn new(redis: &Arc<E>, runtime: &Arc<Runtime>, kind: AlgorithmKind, quotas: &Quotas) -> Self {
@@ -313,7 +324,7 @@ impl<E: Timed> Disagreeing<E> {
             gate.reload(&quotas_of_node(quotas, node), Timestamp::ZERO);
         }
         nodes.are_alike = false;
-        Self(nodes, HashMap::new())
+        Self(nodes)
     }
 
     fn node(&mut self, caller: Caller, now: Timestamp) -> &mut MovingGate<RedisStore<Arc<E>>> {
@@ -365,15 +376,7 @@ impl<E: Timed> Moving for Disagreeing<E> {
     }
 
     fn set_override(&mut self, key: &'static str, own: Option<Own>, now: Timestamp) {
-        let known = match own {
-            Some(own) => self.1.insert(key, own),
-            None => self.1.remove(key),
-        };
-        // To remove none is a call like any other: under the quota of whichever node makes it.
-        let has_one = known.is_some_and(|own| own.until.is_none_or(|until| until > now));
-        if own.is_some() || has_one {
-            self.0.set_override(key, own, now);
-        }
+        self.0.set_override(key, own, now);
     }
 
     fn reload(&mut self, quotas: &Quotas, now: Timestamp) {
